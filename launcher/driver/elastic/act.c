@@ -21,7 +21,7 @@ static void call_host(const struct elastic_parts *parts, int host)
         node_link_renew(node);
         job_open_node(job, node);
     }
-    reach_call(job_part(job, reach), node, &entry->traits);
+    reach_call(job, node, &entry->traits);
 }
 
 void elastic_act_node_gone(const struct elastic_parts *parts, struct node_link *node)
@@ -37,7 +37,7 @@ static void let_go(struct job *job, int host)
     struct node_link *node = job->nodes[host];
     node->call_again = false;
     if (!node_link_alive(node) || node->hello == NULL) {
-        reach_hang_up(job_part(job, reach), node);
+        reach_hang_up(job, node);
         node_link_unreached(node);
     } else if (node->state < NODE_CLOSING) {
         node->state = NODE_CLOSING;

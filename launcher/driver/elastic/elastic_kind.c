@@ -71,7 +71,7 @@ static void add_hosts(void *context)
         const struct host *entry = elastic_host_facts(core, i).entry;
         struct node_link *node = job_add_node(job, entry->name);
         job_open_node(job, node);
-        reach_add_node(job_part(job, reach), node, &entry->traits);
+        reach_add_node(job, node, &entry->traits);
     }
 }
 
@@ -102,7 +102,7 @@ static void begin(struct job *job)
     struct error err = ERROR_INIT;
     job->times.opened_ns = clock_mono_ns();
     events_job(job, "job_start");
-    if (reach_open(job_part(job, reach), &err) < 0) {
+    if (reach_open(job, &err) < 0) {
         teardown_launcher(job, err.status, err.text);
         return;
     }

@@ -59,7 +59,7 @@ static struct plan *make_plan(const struct job *job, const struct elastic_plan *
     for (int i = 0; i < from->host_count; i++) {
         const struct node_link *node = job->nodes[from->hosts[i]];
         plan->nodes[i].name = mem_strdup(node->host);
-        host_traits_copy(&plan->nodes[i].traits, reach_traits(job_part(job, reach), node));
+        host_traits_copy(&plan->nodes[i].traits, reach_traits(job, node));
         place_of[from->hosts[i]] = i;
     }
     for (int i = 0; i < plan->size; i++) {

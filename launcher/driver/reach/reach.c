@@ -240,8 +240,9 @@ static void set_traits(struct reach_node *node, const struct host_traits *traits
     node->is_here = way_is_here(job->settings, job->request->allocation, node->link->host, traits);
 }
 
-void reach_add_node(struct reach *reach, struct node_link *link, const struct host_traits *traits)
+void reach_add_node(struct job *job, struct node_link *link, const struct host_traits *traits)
 {
+    struct reach *reach = job_part(job, reach);
     struct reach_node *node = mem_alloc(sizeof(*node));
     *node = (struct reach_node){.reach = reach, .link = link};
     set_traits(node, traits);
@@ -249,54 +250,53 @@ void reach_add_node(struct reach *reach, struct node_link *link, const struct ho
     reach->nodes[reach->count++] = node;
 }
 
-int reach_open(struct reach *reach, struct error *err)
+int reach_open(struct job *job, struct error *err)
 {
+    struct reach *reach = job_part(job, reach);
     if (reach->resolver != NULL)
         return 0;
-    if (reach->job->settings->transport ==
-            SET_TRANSPORT_DIAL && /* an elastic job has no node yet */
-        open_way(reach, WAY_DIAL, err) == NULL)
+    /* an elastic job has no node yet */
+    if (job->settings->transport == SET_TRANSPORT_DIAL && open_way(reach, WAY_DIAL, err) == NULL)
         return -1;
     for (int i = 0; i < reach->count; i++) { /* a problem of a way is a problem of the job */
         const struct reach_node *node = reach->nodes[i];
         if (!node->is_here && open_way(reach, node->way, err) == NULL)
             return -1;
     }
-    reach->resolver = resolver_create(reach->job->loop, NULL, err);
+    reach->resolver = resolver_create(job->loop, NULL, err);
     return reach->resolver == NULL ? -1 : 0;
 }
 
-int reach_begin(struct reach *reach, struct error *err)
+int reach_begin(struct job *job, struct error *err)
 {
-    const struct job *job = reach->job;
     int called = 0;
     for (int i = 0; i < job->node_count; i++)
         called += job->nodes[i]->state == NODE_CALLING;
     if (called == 0)
         return 0;
-    if (reach_open(reach, err) < 0)
+    if (reach_open(job, err) < 0)
         return -1;
     call_progress_begin(job);
     for (int i = 0; i < job->node_count; i++) {
         if (job->nodes[i]->state == NODE_CALLING)
-            begin_node(reach->nodes[i]);
+            begin_node(job_part(job, reach)->nodes[i]);
     }
     return 0;
 }
 
-const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node)
+const struct host_traits *reach_traits(const struct job *job, const struct node_link *node)
 {
-    return &reach->nodes[node->index]->traits;
+    return &job_part(job, reach)->nodes[node->index]->traits;
 }
 
-bool reach_is_near(const struct reach *reach, const struct node_link *node)
+bool reach_is_near(const struct job *job, const struct node_link *node)
 {
-    return reach->nodes[node->index]->is_here;
+    return job_part(job, reach)->nodes[node->index]->is_here;
 }
 
-void reach_call(struct reach *reach, struct node_link *link, const struct host_traits *traits)
+void reach_call(struct job *job, struct node_link *link, const struct host_traits *traits)
 {
-    struct reach_node *node = reach->nodes[link->index];
+    struct reach_node *node = job_part(job, reach)->nodes[link->index];
     let_go(node);
     mem_free_at(&node->why);
     set_traits(node, traits);
@@ -322,9 +322,9 @@ static void stop(struct job *job)
     }
 }
 
-void reach_hang_up(struct reach *reach, const struct node_link *node)
+void reach_hang_up(const struct job *job, const struct node_link *node)
 {
-    let_go(reach->nodes[node->index]);
+    let_go(job_part(job, reach)->nodes[node->index]);
 }
 
 /* All agents have exited: hangs up every call. A program that started some of them (srun) may still
@@ -368,14 +368,14 @@ static void close_part(struct job *job)
     free(reach->nodes);
 }
 
-const char *reach_why(const struct reach *reach, const struct node_link *node)
+const char *reach_why(const struct job *job, const struct node_link *node)
 {
-    return reach->nodes[node->index]->why;
+    return job_part(job, reach)->nodes[node->index]->why;
 }
 
 static void node_lost(struct job *job, struct node_link *node)
 {
-    reach_hang_up(job_part(job, reach), node);
+    reach_hang_up(job, node);
 }
 
 const struct driver_part reach_part = {.name = "reach",
@@ -409,7 +409,7 @@ static const char *stage_reached(const struct node_link *node)
 static void say_missing(const struct job *job, const struct node_link *node)
 {
     AUTO_BUF struct buf ranks = BUF_INIT(RANKS_TEXT_MAX);
-    const char *why = reach_why(job_part(job, reach), node);
+    const char *why = reach_why(job, node);
     plan_node_describe(&job->plan->nodes[node->place], &ranks);
     log_error(&job->log, "%s: %s: %s (%s)", node->host, stage_reached(node),
               why != NULL ? why : "no answer in time", buf_text(&ranks));
@@ -421,7 +421,7 @@ void reach_describe_missing(const struct job *job, struct buf *out)
     bool one_line = true;
     for (int i = 0; i < job->node_count; i++) {
         missing += is_missing(job, job->nodes[i]);
-        one_line = one_line && reach_why(job_part(job, reach), job->nodes[i]) == NULL;
+        one_line = one_line && reach_why(job, job->nodes[i]) == NULL;
     }
     one_line = one_line && missing <= MISSING_IN_ONE_LINE;
     if (!one_line)

@@ -10,29 +10,27 @@
 #include "driver/job/job.h"
 #include "model/hosts/hosts.h"
 
-struct reach;
-
 /* Call it once for each node, in the order of their index. `traits` are copied. */
-void reach_add_node(struct reach *reach, struct node_link *node, const struct host_traits *traits);
+void reach_add_node(struct job *job, struct node_link *node, const struct host_traits *traits);
 
 /* The agent starts right away (way_is_here). */
-bool reach_is_near(const struct reach *reach, const struct node_link *node);
+bool reach_is_near(const struct job *job, const struct node_link *node);
 /* The present entry of the node in the host list; borrowed until the node is added or called
  * again. */
-const struct host_traits *reach_traits(const struct reach *reach, const struct node_link *node);
+const struct host_traits *reach_traits(const struct job *job, const struct node_link *node);
 
 /* Calls one node of an elastic job, in state CALLING, for the first time or again. */
-int reach_open(struct reach *reach, struct error *err); /* before the first call */
-void reach_call(struct reach *reach, struct node_link *node, const struct host_traits *traits);
+int reach_open(struct job *job, struct error *err); /* before the first call */
+void reach_call(struct job *job, struct node_link *node, const struct host_traits *traits);
 
 /* Calls every node that is CALLING, and returns at once. -1: none can be called. */
-int reach_begin(struct reach *reach, struct error *err);
+int reach_begin(struct job *job, struct error *err);
 
 /* The node is gone: closes what its transport still holds. */
-void reach_hang_up(struct reach *reach, const struct node_link *node);
+void reach_hang_up(const struct job *job, const struct node_link *node);
 
 /* Why this node could not be reached; NULL: it was reached, or the call still runs. Borrowed. */
-const char *reach_why(const struct reach *reach, const struct node_link *node);
+const char *reach_why(const struct job *job, const struct node_link *node);
 
 /* Appends " c12 (auth; ranks 48-51), ...": the nodes that have not sent HELLO, or have not
  * answered PREPARE. If there are many, or the reason is known for some, each gets a line of its

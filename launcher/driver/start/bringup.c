@@ -58,7 +58,7 @@ static void say_unreached(struct job *job)
     char *text AUTO_FREE = NULL;
     for (int i = 0; i < job->node_count; i++) {
         const struct node_link *node = job->nodes[i];
-        const char *why = reach_why(job_part(job, reach), node);
+        const char *why = reach_why(job, node);
         const char *stage = transport_stage_name(node->stage);
         if (why == NULL)
             continue;
@@ -140,7 +140,7 @@ void bringup_begin(struct job *job)
     bringup->begun = true;
     loop_timer_set(bringup->limit, job->settings->start_timeout);
     events_job(job, "job_start");
-    if (reach_begin(job_part(job, reach), &err) < 0)
+    if (reach_begin(job, &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 

@@ -387,7 +387,7 @@ static bool others_may_join(const struct job *job)
         return false;
     bool any = settings->host_discovery_script != NULL || settings->hosts_watch != NULL;
     for (int i = 0; i < job->node_count && !any; i++)
-        any = !reach_is_near(job_part(job, reach), job->nodes[i]);
+        any = !reach_is_near(job, job->nodes[i]);
     return any;
 }
 

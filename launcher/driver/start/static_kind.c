@@ -167,7 +167,7 @@ static int create(struct job *job, struct error *err)
     job_take_plan(job);
     for (int i = 0; i < job->node_count; i++) {
         struct node_link *node = job->nodes[i];
-        reach_add_node(job_part(job, reach), node, &job->plan->nodes[i].traits);
+        reach_add_node(job, node, &job->plan->nodes[i].traits);
         job_open_node(job, node);
         if (job_connect_node(job, node, err) < 0)
             return -1;

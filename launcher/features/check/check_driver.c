@@ -167,7 +167,7 @@ static void start_limit_passed(void *context)
         if (check->done[i] || node->hello != NULL)
             continue;
         node_link_unreached(node);
-        reach_hang_up(job_part(job, reach), node);
+        reach_hang_up(job, node);
         fail(check, i, transport_stage_name(node->stage), why);
     }
 }
@@ -280,7 +280,7 @@ static void begin(struct job *job)
         struct node_link *node = job_add_node(job, hosts->items[i].name);
         check->result.hosts[i].name = node->host;
         check->result.hosts[i].peer = "";
-        reach_add_node(job_part(job, reach), node, &hosts->items[i].traits);
+        reach_add_node(job, node, &hosts->items[i].traits);
     }
     for (int i = 0; i < check->result.count; i++) {
         job_open_node(job, job->nodes[i]);
@@ -290,7 +290,7 @@ static void begin(struct job *job)
     job->times.opened_ns = clock_mono_ns();
     events_job(job, "job_start");
     loop_timer_set(check->start_limit, job->settings->start_timeout);
-    if (reach_begin(job_part(job, reach), &err) < 0)
+    if (reach_begin(job, &err) < 0)
         teardown_launcher(job, err.status, err.text);
 }
 

@@ -22,7 +22,7 @@ static int open_reach(void **state)
     part_open(&f->job, PART_call_progress, &call_progress_part, NULL);
     part_open(&f->job, PART_reach, &reach_part, NULL);
     for (int i = 0; i < f->job.node_count; i++)
-        reach_add_node(job_part(&f->job, reach), f->job.nodes[i], &f->plan->nodes[i].traits);
+        reach_add_node(&f->job, f->job.nodes[i], &f->plan->nodes[i].traits);
     return 0;
 }
 
@@ -48,7 +48,7 @@ static void add_host(struct fixture *f, const char *name)
 {
     struct node_link *node = job_add_node(&f->job, name);
     node->place = 1;
-    reach_add_node(job_part(&f->job, reach), node, &f->plan->nodes[1].traits);
+    reach_add_node(&f->job, node, &f->plan->nodes[1].traits);
 }
 
 static void test_few(void **state)
