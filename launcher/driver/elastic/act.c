@@ -12,7 +12,7 @@ static void call_host(const struct elastic_parts *parts, int host)
 {
     struct job *job = parts->job;
     struct node_link *node = job->nodes[host];
-    const struct host *entry = elastic_host_facts(elastic_hub_core(parts->hub), host).entry;
+    const struct host *entry = elastic_host_facts(parts->core, host).entry;
     if (node_link_alive(node)) {
         node->call_again = true;
         return;
@@ -82,7 +82,7 @@ static void tell_deadline(struct job *job, const struct elastic_action *action)
 
 static void answer(const struct elastic_parts *parts, const struct elastic_action *action)
 {
-    const struct elastic_plan *plan = elastic_plan(elastic_hub_core(parts->hub));
+    const struct elastic_plan *plan = elastic_plan(parts->core);
     const struct elastic_member *member = NULL;
     for (int i = 0; action->seat >= 0 && i < plan->size && member == NULL; i++)
         member = plan->members[i].seat == action->seat ? &plan->members[i] : NULL;
@@ -102,7 +102,7 @@ static void end_job(struct job *job, const struct elastic_verdict *verdict)
 void elastic_act(const struct elastic_parts *parts, const struct elastic_action *action)
 {
     struct job *job = parts->job;
-    const struct elastic *core = elastic_hub_core(parts->hub);
+    const struct elastic *core = parts->core;
     struct elastic_epoch *epoch = parts->epoch;
     switch (action->kind) {
     case ELASTIC_CALL: call_host(parts, action->host); break;

@@ -19,7 +19,7 @@ static json_t *ranks_json(const struct elastic *core, int host)
 
 static json_t *host_json(const struct elastic_parts *parts, int host)
 {
-    const struct elastic *core = elastic_hub_core(parts->hub);
+    const struct elastic *core = parts->core;
     int64_t now = job_running_ms(parts->job);
     struct elastic_host_facts facts = elastic_host_facts(core, host);
     json_t *object = json_object();
@@ -42,7 +42,7 @@ static json_t *host_json(const struct elastic_parts *parts, int host)
 void elastic_control_status(const struct job *job, json_t *root)
 {
     const struct elastic_parts *parts = elastic_parts_of(job);
-    const struct elastic *core = elastic_hub_core(parts->hub);
+    const struct elastic *core = parts->core;
     const struct elastic_plan *plan = elastic_plan(core);
     json_t *hosts = json_array();
     for (int i = 0; i < elastic_host_count(core); i++) {
@@ -59,7 +59,7 @@ void elastic_control_status(const struct job *job, json_t *root)
 /* The number of a host in the core; -1: the job does not know the host. */
 static int find_host(const struct elastic_parts *parts, const char *name, struct error *err)
 {
-    const struct elastic *core = elastic_hub_core(parts->hub);
+    const struct elastic *core = parts->core;
     int host = elastic_host_number(core, name);
     if (host >= 0 && elastic_host_facts(core, host).state != ELASTIC_HOST_ABSENT)
         return host;

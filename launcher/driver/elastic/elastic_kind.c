@@ -65,7 +65,7 @@ static void act(void *context, const struct elastic_action *action)
 static void add_hosts(void *context)
 {
     const struct elastic_job *own = context;
-    const struct elastic *core = elastic_hub_core(own->parts.hub);
+    const struct elastic *core = own->parts.core;
     struct job *job = own->parts.job;
     for (int i = job->node_count; i < elastic_host_count(core); i++) {
         const struct host *entry = elastic_host_facts(core, i).entry;
@@ -86,6 +86,7 @@ static int create(struct job *job, struct error *err)
     elastic_config_from(job, &config);
     parts->job = job;
     parts->hub = elastic_hub_create(job, &config, &ops, own);
+    parts->core = elastic_hub_core(parts->hub);
     parts->epoch = elastic_epoch_create(parts->hub);
     parts->story = elastic_story_create(job);
     parts->rendezvous = elastic_rendezvous_create(parts->hub);
@@ -131,18 +132,18 @@ static void ending(struct job *job)
 static void over(struct job *job)
 {
     struct elastic_job *own = of(job);
-    elastic_story_end(own->parts.story, elastic_facts(elastic_hub_core(own->parts.hub)));
+    elastic_story_end(own->parts.story, elastic_facts(own->parts.core));
 }
 
 static void verdict(const struct job *job, struct verdict *out)
 {
-    elastic_verdict_of(job, elastic_hub_core(of(job)->parts.hub), out);
+    elastic_verdict_of(job, of(job)->parts.core, out);
 }
 
 static void report(const struct job *job, struct json_t *root)
 {
     const struct elastic_parts *parts = &of(job)->parts;
-    elastic_story_report(parts->story, elastic_facts(elastic_hub_core(parts->hub)), root);
+    elastic_story_report(parts->story, elastic_facts(parts->core), root);
 }
 
 static void destroy(struct job *job)
@@ -260,12 +261,11 @@ static void lost(struct job *job, struct node_link *node, const char *why)
     const struct elastic_parts *parts = &of(job)->parts;
     bool silent = node->liveness.state == LIVENESS_LOST;
     int64_t when_ms = silent ? node->liveness.heard_ms : clock_mono_ms();
-    int crashed = elastic_cause_seat(elastic_hub_core(parts->hub));
+    int crashed = elastic_cause_seat(parts->core);
     bool explains = crashed >= 0 && blame_follows(job, crashed, node);
     first_failure(job, -1, mem_printf("lost %s: %s", node->host, why));
     elastic_rendezvous_node_lost(parts->rendezvous, node);
-    enum elastic_host_state state =
-        elastic_host_facts(elastic_hub_core(parts->hub), node->index).state;
+    enum elastic_host_state state = elastic_host_facts(parts->core, node->index).state;
     bool came = state != ELASTIC_HOST_CALLING;
     feed(job, &(struct elastic_event){.kind = came ? ELASTIC_HOST_LOST : ELASTIC_HOST_UNREACHED,
                                       .host = node->index,
@@ -375,7 +375,7 @@ static void find_progress(struct job *job)
 static void progressed(struct job *job, int seat, int64_t when_ns)
 {
     const struct elastic_parts *parts = &of(job)->parts;
-    const struct elastic_facts *facts = elastic_facts(elastic_hub_core(parts->hub));
+    const struct elastic_facts *facts = elastic_facts(parts->core);
     const struct rank_record *record = &job->ranks.records[seat];
     int64_t at_ms = job_running_ms(job) - (clock_mono_ns() - when_ns) / 1000000;
     bool is_late = record->epoch != job->epoch && at_ms < facts->resumed_ms;
@@ -400,8 +400,7 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
                                   .text = signaled ? "its agent got SIGTERM" : message->why,
                                   .deadline_ms =
                                       message->has_deadline ? job_running_ms(job) + within_ms : -1};
-    enum elastic_host_state state =
-        elastic_host_facts(elastic_hub_core(of(job)->parts.hub), node->index).state;
+    enum elastic_host_state state = elastic_host_facts(of(job)->parts.core, node->index).state;
     node->may_return |= signaled && node->stream.dialled_in && state != ELASTIC_HOST_DRAINING;
     feed(job, &event);
     warning_node_term(job_part(job, warning));

@@ -171,6 +171,7 @@ void elastic_rendezvous_node_lost(struct elastic_rendezvous *rendezvous,
 struct elastic_parts {
     struct job *job;
     struct elastic_hub *hub;
+    const struct elastic *core; /* of the hub */
     struct elastic_source *source;
     struct elastic_epoch *epoch;
     struct elastic_story *story;

@@ -340,8 +340,7 @@ void elastic_rendezvous_admit(struct elastic_rendezvous *own)
 static void met(void *context)
 {
     const struct elastic_parts *parts = elastic_parts_of(context);
-    elastic_story_met(parts->story, elastic_facts(elastic_hub_core(parts->hub)),
-                      job_running_ms(context));
+    elastic_story_met(parts->story, elastic_facts(parts->core), job_running_ms(context));
 }
 
 static void stuck(void *context, int rank, bool at_gate)

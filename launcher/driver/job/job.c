@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/job/job.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "model/allocation/allocation.h"
 

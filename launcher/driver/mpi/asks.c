@@ -2,7 +2,6 @@
 #include "driver/mpi/mpi.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 

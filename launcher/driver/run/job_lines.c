@@ -7,7 +7,6 @@
 #include "base/mem.h"
 #include "base/plain.h"
 #include "driver/job/part.h"
-#include "driver/tell/events.h"
 #include "driver/tell/stalls.h"
 #include "line/packet.h"
 #include "wire/control.pb-c.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "driver/start/start.h"
 
-#include <stdlib.h>
-
 #include "base/mem.h"
 
 struct machine machine_of(const Hvdrun__AgentHello *hello)
