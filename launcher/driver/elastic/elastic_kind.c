@@ -19,7 +19,8 @@
 #include "driver/tell/rank_progress.h"
 #include "model/settings/split.h"
 
-#define NODE_TIMEOUT_MS 5000 /* the job can go on without the node */
+#define WITHIN_MAX_MS (INT64_MAX / 1000000 / 2) /* an agent may say anything */
+#define NODE_TIMEOUT_MS 5000                    /* the job can go on without the node */
 
 struct elastic_job {
     struct elastic_parts parts; /* first: elastic_parts_of() */
@@ -394,7 +395,8 @@ static int take_terminate(struct job *job, struct node_link *node, const struct 
 {
     const Hvdrun__Terminate *message = frame->message;
     bool signaled = message->why[0] == '\0';
-    int64_t within_ms = (int64_t)message->within_ms;
+    int64_t within_ms =
+        (int64_t)(message->within_ms < WITHIN_MAX_MS ? message->within_ms : WITHIN_MAX_MS);
     struct elastic_event event = {.kind = ELASTIC_HOST_DRAIN,
                                   .host = node->index,
                                   .text = signaled ? "its agent got SIGTERM" : message->why,

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "driver/elastic/parts.h"
+#include "driver/job/part.h"
 #include "driver/job_fixture.h"
 #include "unit.h"
 
@@ -67,6 +68,35 @@ static void happens(struct open_job *open, enum elastic_event_kind kind, const c
                                                         .host = elastic_host_number(core, host),
                                                         .text = host,
                                                         .deadline_ms = -1});
+}
+
+/* An agent may name any deadline; one beyond all time is still one. */
+static void test_a_deadline_beyond_all_time(void **state)
+{
+    struct fixture *f = *state;
+    struct open_job open;
+    begin(f, &open, 2);
+    assert_int_equal(come(&open, "a"), 0);
+    happens(&open, ELASTIC_HOST_CAME, "a");
+    const struct elastic *core = elastic_hub_core(open.hub);
+    void *before = f->job.kind_data;
+    f->job.kind_data = mem_alloc(4096); /* begins with the parts */
+    *(struct elastic_parts *)f->job.kind_data =
+        (struct elastic_parts){.job = &f->job, .hub = open.hub, .core = core};
+    part_open(&f->job, PART_warning, &warning_part, NULL);
+    Hvdrun__Terminate message = HVDRUN__TERMINATE__INIT;
+    message.why = (char *)"maintenance";
+    message.has_deadline = true;
+    message.within_ms = INT64_MAX;
+    struct agent_frame frame = {.message = &message};
+    assert_int_equal(elastic_kind.frames[FRAME_TERMINATE].take(&f->job, f->job.nodes[0], &frame),
+                     0);
+    struct elastic_host_facts facts = elastic_host_facts(core, elastic_host_number(core, "a"));
+    assert_true(facts.drain_deadline_ms > job_running_ms(&f->job));
+    part_close(&f->job, PART_warning, &warning_part);
+    free(f->job.kind_data);
+    f->job.kind_data = before;
+    end(&open);
 }
 
 static void test_as_many_as_max_np(void **state)
@@ -139,6 +169,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_blacklisted_host_takes_no_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_slow_one_takes_no_place, setup, teardown),
         cmocka_unit_test_setup_teardown(test_not_for_ever_new_names, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_deadline_beyond_all_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
