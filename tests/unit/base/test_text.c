@@ -75,10 +75,8 @@ static void test_words(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trim),
-        cmocka_unit_test(test_comment),
-        cmocka_unit_test(test_line_after),
-        cmocka_unit_test(test_reads_no_further),
+        cmocka_unit_test(test_trim),       cmocka_unit_test(test_comment),
+        cmocka_unit_test(test_line_after), cmocka_unit_test(test_reads_no_further),
         cmocka_unit_test(test_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
