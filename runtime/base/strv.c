@@ -115,7 +115,9 @@ const char *env_value(char *const *env, const char *name)
 
 const char *strv_env_get(const struct strv *v, const char *name)
 {
-    return env_value(strv_items(v), name);
+    size_t length = strlen(name);
+    size_t i = env_find(v, 0, name, length);
+    return i < v->count ? v->items[i] + length + 1 : NULL;
 }
 
 void strv_env_put(struct strv *v, const char *pair)
