@@ -24,6 +24,7 @@
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
 #include "driver/tell/recent.h"
+#include "model/plan/mapping.h"
 
 /*
  * Prints lines of a log with labels, as the job itself did, or as JSON. Lines of stdout go to
@@ -59,8 +60,8 @@ static struct log_show log_show_of(const struct control_words *words)
     if (words->has_time)
         show.since_ms = clock_wall_ns() / 1000000 - words->time_ms;
     if (words->ranks != NULL) {
-        show.ranks = mem_array(CONTROL_RANK_MAX + 1, sizeof(*show.ranks));
-        parse_ranks(words->ranks, CONTROL_RANK_MAX, want_rank, show.ranks, NULL);
+        show.ranks = mem_array(PLAN_SIZE_MAX, sizeof(*show.ranks));
+        parse_ranks(words->ranks, PLAN_SIZE_MAX - 1, want_rank, show.ranks, NULL);
     }
     return show;
 }
@@ -69,7 +70,7 @@ static bool log_show_wants(const struct log_show *show, const struct log_line *l
 {
     return line->wall_ms >= show->since_ms &&
            (show->ranks == NULL ||
-            (line->rank >= 0 && line->rank <= CONTROL_RANK_MAX && show->ranks[line->rank]));
+            (line->rank >= 0 && line->rank < PLAN_SIZE_MAX && show->ranks[line->rank]));
 }
 
 /* Writes what has been shown so far. -1: errno. */

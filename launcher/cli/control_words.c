@@ -11,6 +11,7 @@
 #include "model/exit/signal_name.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
+#include "model/plan/mapping.h"
 #include "model/settings/suggest.h"
 
 #define IN(command) (1u << CONTROL_##command)
@@ -255,7 +256,7 @@ static int check_signal(const char *name, struct error *err)
 
 static int check_ranks(const char *ranks, struct error *err)
 {
-    if (ranks == NULL || parse_ranks(ranks, CONTROL_RANK_MAX, NULL, NULL, err) == 0)
+    if (ranks == NULL || parse_ranks(ranks, PLAN_SIZE_MAX - 1, NULL, NULL, err) == 0)
         return 0;
     return error_wrap_usage(err, "--ranks");
 }

@@ -66,8 +66,6 @@
     "its "                                                                                         \
     "control socket"
 
-#define CONTROL_RANK_MAX 999999 /* in --ranks: a list is read rank by rank */
-
 enum control_command {
 #define CONTROL_ENUM(name, word, operands, help) name,
     CONTROL_COMMAND_LIST(CONTROL_ENUM)

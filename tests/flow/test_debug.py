@@ -532,7 +532,7 @@ class StopAtStart(Debug):
         self.expect(self.run_job("-np", 2, "--stop-at-start", bad), 127)
 
     def test_usage(self):
-        for words, said in ((["--stop-at-start=x"], "stop-at-start"), (["--stop-at-start=0-2000000000"], "0 to 999999"),
+        for words, said in ((["--stop-at-start=x"], "stop-at-start"), (["--stop-at-start=0-2000000000"], "0 to 9999999,"),
                             (["--stop-at-start", "--min-np", 1], "elastic"),
                             (["--stop-at-start", "--warm"], "--warm")):
             with self.subTest(words=words):

@@ -24,19 +24,14 @@
 #include "cli/features.h"
 #include "driver/control/request.h"
 #include "features/debug/session_wire.h"
+#include "model/plan/mapping.h"
 #include "output/terminal.h"
 
 #define TERM_MAX 64
-#define RANK_MAX 999999 /* a list is read rank by rank */
-#define LOOK_MS 500     /* nothing tells that we come back from the background */
+#define LOOK_MS 500 /* nothing tells that we come back from the background */
 
 settings_check debug_check;
 control_run control_debug, control_shell;
-
-static void no_rank(void *context, int64_t rank)
-{
-    (void)context, (void)rank;
-}
 
 int debug_check(const struct settings *settings, struct error *err)
 {
@@ -51,11 +46,9 @@ int debug_check(const struct settings *settings, struct error *err)
     if (settings->warm.count > 0)
         return error_status(err, STATUS_USAGE,
                             "%s: a rank that --warm forks has no start to be stopped at", place);
-    if (strcmp(text, "all") == 0 || parse_ranks(text, RANK_MAX, no_rank, NULL, err) == 0)
+    if (strcmp(text, "all") == 0 || parse_ranks(text, PLAN_SIZE_MAX - 1, NULL, NULL, err) == 0)
         return 0;
-    if (err != NULL)
-        err->status = STATUS_USAGE;
-    return error_wrap(err, "%s", place);
+    return error_wrap_usage(err, "%s", place);
 }
 
 struct front {

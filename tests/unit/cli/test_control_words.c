@@ -91,6 +91,7 @@ static void test_commands(void **state)
     expect("hvdrun stop --grace 2m j", "stop||j|120000|0");
     expect("hvdrun signal USR1", "signal|USR1||-1|0");
     expect("hvdrun signal j usr1 --ranks 0,4-7", "signal|usr1|j|-1|0|0,4-7");
+    expect("hvdrun stacks --ranks 9999999", "stacks|||-1|0|9999999");
     expect("hvdrun signal 9 --job j", "signal|9|j|-1|0");
     expect("hvdrun ps --slurm-job 41", "ps|||-1|0");
     expect("hvdrun stop j --slurm-job=41", "stop||j|-1|0");
@@ -151,7 +152,8 @@ static void test_refusals(void **state)
     refuse("hvdrun wait -n 3", "'hvdrun wait' does not have the option '-n'");
     refuse("hvdrun stacks --ranks 4-1", "--ranks: ");
     refuse("hvdrun logs --ranks 0-2147483647",
-           "--ranks: '0-2147483647': ranks go from 0 to 999999");
+           "--ranks: '0-2147483647': ranks go from 0 to 9999999,");
+    refuse("hvdrun logs --ranks 10000000", "--ranks: '10000000': ranks go from 0 to 9999999,");
     refuse("hvdrun status --native", "--native");
     refuse("hvdrun stacks --twice soon", "--twice: ");
     refuse("hvdrun status --twice 5", "--twice");
