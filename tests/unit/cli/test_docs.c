@@ -114,6 +114,7 @@ static void test_table_is_current(void **state)
     if (fd_read_file(path, &file, &err) < 0)
         fail_msg("%s", err.text);
     docgen_table(&text);
+    assert_int_equal(strncmp(buf_text(&file), "# Options of hvdrun\n", 20), 0);
     const char *made = strstr(buf_text(&file), "<!-- Generated ");
     assert_non_null(made);
     if (strcmp(buf_text(&text), made) != 0)

@@ -69,6 +69,7 @@ static void test_page_is_current(void **state)
     if (fd_read_file(path, &file, &err) < 0)
         fail_msg("%s", err.text);
     docgen_coming_from(&text);
+    assert_int_equal(strncmp(buf_text(&file), "# Coming from ", 14), 0);
     const char *made = strstr(buf_text(&file), "<!-- Generated ");
     assert_non_null(made);
     if (strcmp(made, buf_text(&text)) != 0)
