@@ -63,17 +63,41 @@ static void put_mark(const struct docgen_mark *mark, const char *between, struct
     }
 }
 
-int docgen_fill(const char *template, struct buf *out)
+/* What is wrong with a mark; NULL: nothing. `rest` is what is behind its name. */
+static const char *complaint(const struct docgen_mark *mark, const char *rest)
+{
+    if (mark == NULL)
+        return "no such mark";
+    bool is_list = mark->option != NULL || mark->command != NULL || mark->words != NULL;
+    const char *close = strstr(rest, "}}");
+    if (close == NULL || close > rest + strcspn(rest, "\n"))
+        return "there is no }} in its line";
+    if (is_list && close == rest)
+        return "a list needs what comes between its items";
+    return is_list || close == rest ? NULL : "it is not a list, so nothing comes behind its name";
+}
+
+static int line_of(const char *text, const char *at)
+{
+    int line = 1;
+    for (; text < at; text++)
+        line += *text == '\n';
+    return line;
+}
+
+int docgen_fill(const char *template, struct buf *out, struct error *err)
 {
     const char *at = template + strcspn(template, "\n"), *open;
     for (at += *at == '\n'; (open = strstr(at, "{{")) != NULL;) {
-        size_t length = strspn(open + 2, "abcdefghijklmnopqrstuvwxyz-");
-        const struct docgen_mark *mark = find_mark(open + 2, length);
-        const char *close = strstr(open, "}}");
-        if (mark == NULL || close == NULL)
-            return -1;
-        char *between AUTO_FREE =
-            mem_strndup(open + 2 + length, (size_t)(close - open) - 2 - length);
+        const char *name = open + 2;
+        size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_-");
+        const struct docgen_mark *mark = find_mark(name, length);
+        const char *wrong = complaint(mark, name + length);
+        if (wrong != NULL)
+            return error_set(err, "line %d: {{%.*s: %s", line_of(template, open), (int)length, name,
+                             wrong);
+        const char *close = strstr(name, "}}");
+        char *between AUTO_FREE = mem_strndup(name + length, (size_t)(close - name) - length);
         buf_append(out, at, (size_t)(open - at));
         put_mark(mark, between, out);
         at = close + 2;

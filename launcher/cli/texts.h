@@ -63,8 +63,8 @@ struct docgen_mark { /* its name, and one of the others */
 /* The last one has no name. */
 extern const struct docgen_mark docgen_man_marks[], docgen_shell_marks[], docgen_control_marks[];
 
-/* The first line of a template is its licence, and left out. -1: there is no such mark. */
-int docgen_fill(const char *template, struct buf *out);
+/* The first line of a template is its licence, and left out. -1: a mark is wrong. */
+int docgen_fill(const char *template, struct buf *out, struct error *err);
 
 void docgen_table(struct buf *out);       /* those of docs/options.md */
 void docgen_coming_from(struct buf *out); /* those of docs/coming-from.md */

@@ -20,8 +20,8 @@ int main(int argc, char **argv)
     else if (argc != 2)
         error_set(&err, "usage: hvdrun-docgen table|coming-from|TEMPLATE");
     else if (fd_read_file(argv[1], &template, &err) == 0 &&
-             docgen_fill(buf_text(&template), &text) < 0)
-        error_set(&err, "%s: no such mark behind: %s", argv[1], buf_text(&text));
+             docgen_fill(buf_text(&template), &text, &err) < 0)
+        error_wrap(&err, "%s", argv[1]);
     if (err.text[0] != '\0')
         fprintf(stderr, "%s\n", err.text);
     size_t written = fwrite(buf_text(&text), 1, text.length, stdout);

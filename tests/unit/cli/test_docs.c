@@ -82,25 +82,53 @@ static void fill(const char *name, struct buf *out)
     assert_non_null(source);
     char *path AUTO_FREE = mem_printf("%s/launcher/cli/documents/%s.in", source, name);
     assert_int_equal(fd_read_file(path, &template, NULL), 0);
-    assert_int_equal(docgen_fill(buf_text(&template), out), 0);
+    struct error err = ERROR_INIT;
+    if (docgen_fill(buf_text(&template), out, &err) < 0)
+        fail_msg("%s: %s", path, err.text);
 }
 
 static void test_templates(void **state)
 {
     (void)state;
     struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
-    assert_int_equal(docgen_fill("# licence\n{{version}}, {{tools|}}\n{{man-check}}\n.PP\n", &text),
-                     0);
+    assert_int_equal(
+        docgen_fill("# licence\n{{version}}, {{tools|}}\n{{man-check}}\n.PP\n", &text, NULL), 0);
     assert_int_equal(strncmp(buf_text(&text), HVDRUN_VERSION ", kubernetes\n.TP\n", 18), 0);
     assert_non_null(strstr(buf_text(&text), " JSON.\n.PP\n"));
-    static const char *const wrong[] = {"#\n{{no-such-mark}}\n", "#\n{{version\n", "#\n{{}}",
-                                        "#\n{{"};
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-        assert_int_equal(docgen_fill(wrong[i], &text), -1);
     buf_clear(&text);
-    assert_int_equal(docgen_fill("", &text), 0);
-    assert_int_equal(docgen_fill("# licence", &text), 0);
+    assert_int_equal(docgen_fill("", &text, NULL), 0);
+    assert_int_equal(docgen_fill("# licence", &text, NULL), 0);
     assert_int_equal(text.length, 0);
+}
+
+static void test_wrong_templates(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *template, *error;
+    } wrong[] = {
+        {"#\n{{no-such-mark}}\n", "line 2: {{no-such-mark: no such mark"},
+        {"#\n{{version}}\n {{commands_x}}\n", "line 3: {{commands_x: no such mark"},
+        {"#\n{{version2}}", "line 2: {{version2: no such mark"},
+        {"#\n{{}}", "line 2: {{: no such mark"},
+        {"#\n{{", "line 2: {{: no such mark"},
+        {"#\n{{version\n", "line 2: {{version: there is no }} in its line"},
+        {"#\n\n{{version\nx\n{{job}}\n", "line 3: {{version: there is no }} in its line"},
+        {"#\n{{commands|\n}}\n", "line 2: {{commands: there is no }} in its line"},
+        {"#\n{{commands}}\n", "line 2: {{commands: a list needs what comes between its items"},
+        {"#\n{{tools}}\n", "line 2: {{tools: a list needs what comes between its items"},
+        {"#\n{{files}}\n", "line 2: {{files: a list needs what comes between its items"},
+        {"#\n{{version|}}\n",
+         "line 2: {{version: it is not a list, so nothing comes behind its name"},
+        {"#\n{{zsh-options }}\n",
+         "line 2: {{zsh-options: it is not a list, so nothing comes behind its name"},
+    };
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        struct buf text AUTO_BUF = BUF_INIT(TEXT_LIMIT);
+        struct error err = ERROR_INIT;
+        assert_int_equal(docgen_fill(wrong[i].template, &text, &err), -1);
+        assert_string_equal(err.text, wrong[i].error);
+    }
 }
 
 static void test_table_is_current(void **state)
@@ -373,13 +401,21 @@ static void test_library_versions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),         cmocka_unit_test(test_short_help),
-        cmocka_unit_test(test_templates),    cmocka_unit_test(test_table_is_current),
-        cmocka_unit_test(test_table_cells),  cmocka_unit_test(test_completions),
-        cmocka_unit_test(test_quoting),      cmocka_unit_test(test_man),
-        cmocka_unit_test(test_commands),     cmocka_unit_test(test_about),
-        cmocka_unit_test(test_contained),    cmocka_unit_test(test_library_versions),
-        cmocka_unit_test(test_man_sections), cmocka_unit_test(test_man_has_every_status),
+        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_short_help),
+        cmocka_unit_test(test_templates),
+        cmocka_unit_test(test_wrong_templates),
+        cmocka_unit_test(test_table_is_current),
+        cmocka_unit_test(test_table_cells),
+        cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_quoting),
+        cmocka_unit_test(test_man),
+        cmocka_unit_test(test_commands),
+        cmocka_unit_test(test_about),
+        cmocka_unit_test(test_contained),
+        cmocka_unit_test(test_library_versions),
+        cmocka_unit_test(test_man_sections),
+        cmocka_unit_test(test_man_has_every_status),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
