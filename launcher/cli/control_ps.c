@@ -96,24 +96,26 @@ enum column { JOB, USER, NAME, STATE, RANKS, HOSTS, AGE, OUTPUT, PROGRESS, COMMA
 
 static const struct {
     const char *title, *key;
-    bool rare; /* most jobs do not have it: then there is no column for it */
+    const char *otherwise; /* for a value that is missing or wrong; NULL: it counts as 0 */
+    bool rare;             /* most jobs do not have it: then there is no column for it */
 } columns[COLUMNS] = {
-    [JOB] = {"job", "job", false},
-    [USER] = {"user", "user", true},
-    [NAME] = {"name", "name", true},
-    [STATE] = {"state", "state", false},
-    [RANKS] = {"ranks", "size", false},
-    [HOSTS] = {"hosts", "hosts", false},
-    [AGE] = {"age", "started", false},
-    [OUTPUT] = {"last output", "last_output_s", false},
-    [PROGRESS] = {"progress", "progress", true},
-    [COMMAND] = {"command", "command", false},
+    [JOB] = {"job", "job", "?", false},
+    [USER] = {"user", "user", "-", true},
+    [NAME] = {"name", "name", "-", true},
+    [STATE] = {"state", "state", "?", false},
+    [RANKS] = {"ranks", "size", NULL, false},
+    [HOSTS] = {"hosts", "hosts", NULL, false},
+    [AGE] = {"age", "started", NULL, false},
+    [OUTPUT] = {"last output", "last_output_s", "-", false},
+    [PROGRESS] = {"progress", "progress", "-", true},
+    [COMMAND] = {"command", "command", "?", false},
 };
 
 static void add_cell(struct text_table *table, enum column column, const json_t *facts,
                      double now_s)
 {
     const json_t *value = json_object_get(facts, columns[column].key);
+    bool is_text = column != OUTPUT && column != PROGRESS && json_is_string(value);
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
     if (column == RANKS)
         buf_printf(&cell, "%lld", (long long)json_number_value(value));
@@ -124,10 +126,7 @@ static void add_cell(struct text_table *table, enum column column, const json_t 
     else if (column == OUTPUT && json_is_number(value))
         control_show_duration(json_number_value(value), &cell);
     else if (column != PROGRESS || !control_show_percent(value, &cell))
-        control_show_text(json_is_string(value)                      ? json_string_value(value)
-                          : columns[column].rare || column == OUTPUT ? "-"
-                                                                     : "?",
-                          &cell);
+        control_show_text(is_text ? json_string_value(value) : columns[column].otherwise, &cell);
     text_table_add(table, buf_text(&cell));
 }
 

@@ -50,7 +50,9 @@ static json_t *status(void *context, const struct control_asked *asked, struct e
 {
     const struct server *server = context;
     (void)asked, (void)err;
-    return json_pack("{s:s, s:s}", "job", server->id, "state", "running");
+    const char *progress = strstr(server->id, "odd") != NULL ? "none" : NULL;
+    return json_pack("{s:s, s:s, s:s*}", "job", server->id, "state", "running", "progress",
+                     progress);
 }
 
 /* Ends the job after this turn. */
@@ -492,6 +494,15 @@ static void test_strange_answers(void **state)
     }
 }
 
+/* What should be an object or a text is not. */
+static void test_odd_facts(void **state)
+{
+    struct fixture *f = *state;
+    start_job(f, "hvdrun-odd-1");
+    show(f, "ps", "\nhvdrun-odd-1  running  0      0      ");
+    show(f, "ps", "  -            -         ?\n");
+}
+
 /* Suspended: it is there, and says nothing. */
 static void test_silent_job(void **state)
 {
@@ -518,6 +529,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_several_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign_folder, setup, teardown),
         cmocka_unit_test_setup_teardown(test_strange_answers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_odd_facts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_job, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
