@@ -78,7 +78,6 @@ static void test_text_from_outside(void **state)
            "j?[2J: a?b\n\n--:--:--  x???2J\n");
 }
 
-/* One long name does not push the others' cells away. */
 /* The next rank would be no number; UBSan sees to it. */
 static void test_huge_ranks(void **state)
 {
@@ -90,6 +89,7 @@ static void test_huge_ranks(void **state)
            "a     up     1      9223372036854775807,-9223372036854775807\n");
 }
 
+/* One long name does not push the others' cells away. */
 static void test_long_name(void **state)
 {
     (void)state;
