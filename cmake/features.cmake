@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A feature is a folder of launcher/features (docs/design.md, "Features"). The core never names one but in its tables,
-# and there with weak symbols. So a feature that is left out changes no object of the core: it is not linked.
+# A feature is a folder of launcher/features (docs/design.md, "Features"). The core names one only in its tables and in
+# cli/features.c, with weak symbols. So a feature that is left out changes no object of the core: it is not linked.
 file(GLOB features_all RELATIVE ${PROJECT_SOURCE_DIR}/launcher/features CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/launcher/features/*)
 list(REMOVE_ITEM features_all needs.txt)

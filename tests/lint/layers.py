@@ -43,7 +43,7 @@ LAYERS = {
     ],
 }
 # launcher/features/NAME/ is a feature. X_agent, X_driver and X_cli are on top of these rooms, every other file is below
-# them. Nothing outside includes or calls a feature: two tables name it with weak symbols.
+# them. Nothing outside includes a feature: these TABLES name it with weak symbols.
 SIDES = {"agent": {"agent"}, "driver": {"driver"}, "cli": {"driver", "cli"}}
 # The nodes that name features, with weak symbols.
 TABLES = {"agent/parts", "agent_main/main", "cli/features", "driver/parts"}
