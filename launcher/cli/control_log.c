@@ -308,7 +308,8 @@ static int show_all(struct follower *follower, struct error *err)
 {
     struct log_line line;
     bool leaves = false;
-    for (size_t i = 1; !leaves && log_reader_next(follower->reader, &line); i++) {
+    for (size_t i = 1;
+         !leaves && follower->show.errnum == 0 && log_reader_next(follower->reader, &line); i++) {
         tell_gap(follower);
         if (log_show_wants(&follower->show, &line))
             log_show_line(&follower->show, &line);

@@ -135,6 +135,18 @@ class Logs(Detach):
                          "? half whole")
         self.assertTrue(all(line["time"] > 1e9 for line in lines))
 
+    def test_nowhere_to_write(self):
+        """After a failed write, the rest of the log is not read: it would say that lines of an earlier file are missing."""
+        name = self.detach("-np", 1, "seq", 5000)
+        self.ask("wait", name)
+        with open(os.path.join(self.folder(), name + ".2.log"), "wb") as file:
+            file.write(b"1700000000000 0 o 5\nlast\n")
+        self.assertIn("older output is missing", self.ask("logs", name, "--json").stderr)
+        for words in ([], ["--json"], ["--json", "-f"]):
+            with self.subTest(words=words), open("/dev/full", "wb", buffering=0) as full:
+                told = self.expect(self.start("logs", name, *words, stdout=full).wait(), 1)
+                self.assertEqual(told.stderr, "hvdrun: cannot write: No space left on device\n")
+
     def test_last_lines(self):
         name = self.detach("-np", 1, "seq", 1000)
         self.ask("wait", name)
