@@ -184,11 +184,14 @@ static void test_other_waits(void **state)
                                          "calls pread64, waits in pipe_read",
                                          "calls poll on nfs4",
                                          "calls pollute",
+                                         "calls futex_waitv",
+                                         "calls readahead, waits in pipe_read",
                                          "in uninterruptible wait"};
     static const char *const waits[] = {STACK_RUNNING,
                                         "calls poll, waits in do_sys_poll",
                                         "calls futex",
                                         "calls epoll_wait",
+                                        "calls epoll_pwait2",
                                         "calls read, waits in unix_stream_read_generic",
                                         "calls readv, waits in pipe_read",
                                         "waits in hrtimer_nanosleep"};

@@ -34,6 +34,7 @@ static void test_waits(void **state)
     const struct stack_frame import[] = {
         frames[0], frames[2], {"_find", "<frozen importlib._bootstrap>", 1, false}};
     assert_int_equal(call(import, 3, "calls openat on nfs4"), TORCH_CALL_UNKNOWN);
+    assert_int_equal(call(import, 3, "calls openat2"), TORCH_CALL_UNKNOWN);
     const struct stack_frame other[] = {
         frames[0], {"all_reduce", "/x/torch/distributed/nn/distributed_c10d.py", 1, false}};
     assert_int_equal(call(other, 2, "calls futex"), TORCH_CALL_UNKNOWN);
@@ -51,11 +52,21 @@ static void test_none(void **state)
     const struct stack_frame frames[] = {{"wrapper", RECORD, 346, false},
                                          {"load", "/x/train.py", 9, false}};
     static const char *const certain[] = {"calls clock_nanosleep, waits in hrtimer_nanosleep",
-                                          "calls openat", "calls read on nfs4", "calls pread64"};
+                                          "calls openat", "calls openat2", "calls read on nfs4",
+                                          "calls pread64"};
     /* in compiled code, they may be in a call of it */
-    static const char *const unknown[] = {"running",    "calls futex", "calls recvfrom",
-                                          "calls poll", "calls readv", "calls wait4",
-                                          "",           "waits in x",  "stopped (SIGSTOP)"};
+    static const char *const unknown[] = {"running",
+                                          "calls futex",
+                                          "calls recvfrom",
+                                          "calls poll",
+                                          "calls readv",
+                                          "calls wait4",
+                                          "",
+                                          "waits in x",
+                                          "stopped (SIGSTOP)",
+                                          "calls futex_waitv",
+                                          "calls readahead",
+                                          "calls openat3"};
     for (size_t i = 0; i < COUNT(certain); i++)
         assert_int_equal(call(frames, 2, certain[i]), TORCH_CALL_NONE);
     for (size_t i = 0; i < COUNT(unknown); i++)
