@@ -84,9 +84,11 @@ static const uint8_t *bytes_of(int family, const struct sockaddr *address, size_
 static int prefix_of(int family, const struct sockaddr *mask)
 {
     size_t length;
+    int bits = 0;
+    if (mask == NULL)
+        return -1;
     const uint8_t *bytes = bytes_of(family, mask, &length);
-    int bits = mask == NULL ? -1 : 0;
-    for (size_t i = 0; mask != NULL && i < length; i++)
+    for (size_t i = 0; i < length; i++)
         bits += __builtin_popcount(bytes[i]);
     return bits;
 }
