@@ -47,14 +47,16 @@ static enum network_class classify(const struct network_address *address)
 bool network_address_parse(const char *text, struct network_address *out)
 {
     char plain[INET6_ADDRSTRLEN] = "";
-    text += text[0] == '[' ? 1 : 0;
+    bool bracket = text[0] == '[';
+    text += bracket;
     size_t length = strcspn(text, "%]");
-    if (length == 0 || length >= sizeof(plain))
+    if (length == 0 || length >= sizeof(plain) ||
+        strcmp(text + strcspn(text, "]"), bracket ? "]" : "") != 0)
         return false;
     memcpy(plain, text, length);
     static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
     *out = (struct network_address){.prefix = 32};
-    if (inet_pton(AF_INET, plain, out->bytes) != 1) {
+    if (bracket || inet_pton(AF_INET, plain, out->bytes) != 1) {
         if (inet_pton(AF_INET6, plain, out->bytes) != 1)
             return false;
         out->ipv6 = memcmp(out->bytes, mapped, sizeof(mapped)) != 0;

@@ -30,8 +30,8 @@ struct network_address {
     enum network_class fitness;
 };
 
-/* A numeric address without an interface, with or without brackets and scope. An IPv4-mapped IPv6
- * address counts as IPv4. Its subnet is the address only. false: it is not an address. */
+/* A numeric address without an interface, with or without a scope, and brackets if it is IPv6. An
+ * IPv4-mapped IPv6 address counts as IPv4. Its subnet is the address only. false: it is none. */
 bool network_address_parse(const char *text, struct network_address *out);
 
 /* "eth0 10.0.0.1/24", as HELLO carries it; without the length the subnet is the address only. */

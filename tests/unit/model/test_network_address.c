@@ -76,17 +76,30 @@ static void test_addresses(void **state)
 {
     (void)state;
     struct network_address address;
-    static const char *const good[][2] = {{"10.0.0.1", "10.0.0.1"},
-                                          {"::ffff:10.0.0.1", "10.0.0.1"},
-                                          {"fe80::1%eth0", "fe80::1"},
-                                          {"[2001:db8::1]", "2001:db8::1"}};
+    static const char *const good[][2] = {
+        {"10.0.0.1", "10.0.0.1"},          {"::ffff:10.0.0.1", "10.0.0.1"},
+        {"fe80::1%eth0", "fe80::1"},       {"[fe80::1%eth0]", "fe80::1"},
+        {"[::ffff:10.0.0.1]", "10.0.0.1"}, {"[2001:db8::1]", "2001:db8::1"}};
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_true(network_address_parse(good[i][0], &address));
         assert_string_equal(address.text, good[i][1]);
     }
-    static const char *const bad[] = {
-        "",           "[",      "%eth0", "host",
-        "10.0.0.1/8", "10.0.0", "::g",   "1111:1111:1111:1111:1111:1111:1111:1111:1111:1111:1111"};
+    static const char *const bad[] = {"",
+                                      "[",
+                                      "%eth0",
+                                      "host",
+                                      "[10.0.0.1]",
+                                      "10.0.0.1]",
+                                      "10.0.0.1]foo",
+                                      "[::1",
+                                      "[::1]:22",
+                                      "[::1%lo",
+                                      "::1]",
+                                      "[]",
+                                      "10.0.0.1/8",
+                                      "10.0.0",
+                                      "::g",
+                                      "1111:1111:1111:1111:1111:1111:1111:1111:1111:1111:1111"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         if (network_address_parse(bad[i], &address))
             fail_msg("'%s' was accepted", bad[i]);

@@ -28,6 +28,9 @@ static void test_without_resolving(void **state)
                  {"::1", LOCAL_YES},
                  {"0:0:0:0:0:0:0:1", LOCAL_YES},
                  {"::1%lo", LOCAL_YES},
+                 {"[::1]", LOCAL_YES},
+                 {"[127.0.0.1]", LOCAL_UNKNOWN},
+                 {"127.0.0.1]foo", LOCAL_UNKNOWN},
                  {"::ffff:127.0.0.1", LOCAL_YES},
                  {"192.0.2.7", LOCAL_NO}, /* for documentation: nobody's */
                  {"2001:db8::7", LOCAL_NO},
