@@ -20,7 +20,7 @@
 
 /* Does the limit of open files leave room for a crew's workers? */
 
-#define WHILE_SPAWNING 8 /* the worker's ends of its pipes, files that are read */
+#define WHILE_SPAWNING 7 /* the worker's ends of its pipes, files that are read */
 
 /* What stays open for one worker: its pidfd, its pipes, its connection to the MPI server. */
 static uint64_t files_of(const Hvdrun__Prepare *prepare, const struct crew_apps *apps,
