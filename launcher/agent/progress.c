@@ -31,7 +31,7 @@ struct progress_desk {
     const struct post *post;
     bool (*has_seat)(void *context, uint32_t epoch, uint32_t seat);
     void *context;
-    char token[TOKEN_LENGTH + 1]; /* of the status endpoint; "": there is none */
+    char token[TOKEN_LENGTH + 1]; /* of the status endpoint; "": there is none yet */
     struct loop_timer *timer;     /* set: a frame was sent less than a period ago */
     struct report *reports;       /* that wait */
     size_t count;
@@ -56,7 +56,6 @@ progress_desk_create(struct loop *loop, const struct post *post,
     struct progress_desk *desk = mem_alloc(sizeof(*desk));
     *desk = (struct progress_desk){.post = post, .has_seat = has_seat, .context = context};
     desk->timer = loop_timer_create(loop, period_over, desk);
-    make_token(desk->token);
     return desk;
 }
 
@@ -265,8 +264,10 @@ int progress_desk_post(struct progress_desk *desk, const struct rendezvous_reque
     return HTTP_OK;
 }
 
-char *progress_desk_write_token(const struct progress_desk *desk, const char *folder)
+char *progress_desk_write_token(struct progress_desk *desk, const char *folder)
 {
+    if (desk->token[0] == '\0')
+        make_token(desk->token);
     if (desk->token[0] == '\0')
         return NULL;
     char *path = mem_printf("%s/progress.token", folder);

@@ -50,8 +50,8 @@ int progress_desk_post(struct progress_desk *desk, const struct rendezvous_reque
                        char **body);
 
 /* Writes the token into the folder. Returns the path of the file, the caller's; NULL: it cannot, or
- * there is no randomness for a token. */
-char *progress_desk_write_token(const struct progress_desk *desk, const char *folder);
+ * there is no randomness for a token now. */
+char *progress_desk_write_token(struct progress_desk *desk, const char *folder);
 char *progress_desk_url(int port, uint32_t epoch, uint32_t seat); /* the caller frees it */
 
 /*

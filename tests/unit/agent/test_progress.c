@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What workers report about their progress, by file and by HTTP, and what the driver hears of it.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <setjmp.h>
@@ -9,7 +10,9 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +25,16 @@
 #include "rendezvous/http.h"
 
 #define EPOCH 3
+
+static bool no_randomness;
+
+ssize_t getrandom(void *bytes, size_t length, unsigned flags)
+{
+    if (!no_randomness)
+        return (ssize_t)syscall(SYS_getrandom, bytes, length, flags);
+    errno = EAGAIN;
+    return -1;
+}
 
 struct fixture {
     struct bench bench;
@@ -224,6 +237,22 @@ static int post(struct fixture *f, const char *key, const char *authorization, c
     return status;
 }
 
+/* Soon after the start of the machine: the next crew may have a token. */
+static void test_no_randomness_yet(void **state)
+{
+    struct fixture *f = *state;
+    no_randomness = true;
+    struct progress_desk *desk = progress_desk_create(f->bench.loop, &f->bench.post, has_seat, f);
+    assert_null(progress_desk_write_token(desk, f->folder));
+    no_randomness = false;
+    char *path AUTO_FREE = progress_desk_write_token(desk, f->folder);
+    AUTO_BUF struct buf token = BUF_INIT(100);
+    assert_non_null(path);
+    assert_int_equal(fd_read_file(path, &token, NULL), 0);
+    assert_int_equal(token.length, 32);
+    progress_desk_destroy(desk);
+}
+
 static void test_endpoint(void **state)
 {
     struct fixture *f = *state;
@@ -295,6 +324,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_strange_files, setup, teardown),
         cmocka_unit_test_setup_teardown(test_at_the_end, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_flood, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_randomness_yet, setup, teardown),
         cmocka_unit_test_setup_teardown(test_endpoint, setup, teardown),
         cmocka_unit_test(test_bodies),
     };
