@@ -66,9 +66,9 @@ static bool took(int *trouble, int result)
     return result == NVML_SUCCESS;
 }
 
-/* Did the library give a value of the device? It may lack the function. */
-#define GAVE(function, ...) \
-    (nvml->function != NULL && took(&out->trouble, nvml->function(device, __VA_ARGS__)))
+/* What a function of the library returns, which may lack it. */
+#define CALL(nvml, function, ...) \
+    ((nvml)->function == NULL ? NVML_FUNCTION_NOT_FOUND : (nvml)->function(__VA_ARGS__))
 
 /* Empty, if the library does not give it. */
 static void read_text(int (*function)(void *device, char *text, unsigned size), void *device,
@@ -102,10 +102,10 @@ void gpu_usage_read(const struct nvml *nvml, unsigned index, bool energy, struct
     if (!took(&out->trouble, nvml->device(index, &device)))
         return;
     read_text(nvml->uuid, device, out->uuid, sizeof(out->uuid), &out->trouble);
-    out->has_use = GAVE(utilization, &out->use);
-    out->has_power = GAVE(power, &out->power_mw);
-    out->has_memory = GAVE(memory, &out->memory);
-    out->has_energy = energy && GAVE(energy, &out->energy_mj);
+    out->has_use = took(&out->trouble, CALL(nvml, utilization, device, &out->use));
+    out->has_power = took(&out->trouble, CALL(nvml, power, device, &out->power_mw));
+    out->has_memory = took(&out->trouble, CALL(nvml, memory, device, &out->memory));
+    out->has_energy = energy && took(&out->trouble, CALL(nvml, energy, device, &out->energy_mj));
     read_processes(nvml, device, out);
 }
 
@@ -114,7 +114,7 @@ static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *o
     for (int type = 0; type < NVML_ECC_TYPES; type++) {
         for (int counter = 0; counter < NVML_ECC_COUNTERS; counter++) {
             uint64_t count = 0;
-            bool known = GAVE(ecc_errors, type, counter, &count);
+            bool known = took(&out->trouble, CALL(nvml, ecc_errors, device, type, counter, &count));
             out->ecc[type][counter] = known ? count : GPU_ECC_UNKNOWN;
             out->has_ecc = out->has_ecc || known;
         }
@@ -124,8 +124,8 @@ static void read_ecc(const struct nvml *nvml, void *device, struct gpu_health *o
 static void read_rows(const struct nvml *nvml, void *device, struct gpu_health *out)
 {
     unsigned pending = 0, failed = 0;
-    out->has_rows =
-        GAVE(remapped_rows, &out->rows_corrected, &out->rows_uncorrected, &pending, &failed);
+    out->has_rows = took(&out->trouble, CALL(nvml, remapped_rows, device, &out->rows_corrected,
+                                             &out->rows_uncorrected, &pending, &failed));
     out->rows_pending = pending != 0;
     out->rows_failed = failed != 0;
 }
@@ -134,7 +134,7 @@ static void read_links(const struct nvml *nvml, void *device, struct gpu_health 
 {
     for (unsigned i = 0; i < NVML_LINKS_MAX; i++) {
         int is_up = 0;
-        bool known = GAVE(link, i, &is_up);
+        bool known = took(&out->trouble, CALL(nvml, link, device, i, &is_up));
         out->links += known;
         out->links_up += known && is_up != 0;
     }
@@ -149,11 +149,13 @@ void gpu_health_read(const struct nvml *nvml, unsigned index, struct gpu_health 
     struct nvml_pci pci = {.domain = 0};
     read_text(nvml->name, device, out->name, sizeof(out->name), &out->trouble);
     read_text(nvml->uuid, device, out->uuid, sizeof(out->uuid), &out->trouble);
-    if (GAVE(pci, &pci))
+    if (took(&out->trouble, CALL(nvml, pci, device, &pci)))
         snprintf(out->pci, sizeof(out->pci), "%.*s", (int)sizeof(pci.text) - 1, pci.text);
-    out->has_temperature = GAVE(temperature, NVML_SENSOR_GPU, &out->celsius);
+    out->has_temperature =
+        took(&out->trouble, CALL(nvml, temperature, device, NVML_SENSOR_GPU, &out->celsius));
     /* The function has two names, and the newer one can be there without an answer. */
-    out->has_reasons = GAVE(reasons, &out->reasons) || GAVE(reasons_old, &out->reasons);
+    out->has_reasons = took(&out->trouble, CALL(nvml, reasons, device, &out->reasons)) ||
+                       took(&out->trouble, CALL(nvml, reasons_old, device, &out->reasons));
     read_ecc(nvml, device, out);
     read_rows(nvml, device, out);
     read_links(nvml, device, out);
