@@ -20,22 +20,6 @@
 #include "io/program.h"
 
 /*
- * The deadline of this node: a spot machine is reclaimed then, or a node is drained until then.
- * Workers find it in the file that HVDRUN_DEADLINE_FILE names. The file exists only while there is
- * a deadline. It has one line: seconds since 1970 (UTC, three decimals), a blank, and the reason.
- */
-
-static int write_file(const char *path, const char *text)
-{
-    int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return -1;
-    int result = fd_write_all(fd, text, strlen(text));
-    fd_close(&fd);
-    return result;
-}
-
-/*
  * The preemption probe: a program of the user that runs again and again, to find out whether this
  * host will soon be preempted.
  *
@@ -190,6 +174,22 @@ struct preempt *preempt_create(struct loop *loop, struct helpers *helpers, char 
     preempt->timer = loop_timer_create(loop, run_probe, preempt);
     loop_timer_set(preempt->timer, 0);
     return preempt;
+}
+
+/*
+ * The deadline of this node: a spot machine is reclaimed then, or a node is drained until then.
+ * Workers find it in the file that HVDRUN_DEADLINE_FILE names. The file exists only while there is
+ * a deadline. It has one line: seconds since 1970 (UTC, three decimals), a blank, and the reason.
+ */
+
+static int write_file(const char *path, const char *text)
+{
+    int fd = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    int result = fd_write_all(fd, text, strlen(text));
+    fd_close(&fd);
+    return result;
 }
 
 #define DEADLINE_MAX_MS (INT64_C(10) * 365 * 86400 * 1000)
