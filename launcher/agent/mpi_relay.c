@@ -288,9 +288,9 @@ static const char *on_collected(const struct mpi_world *world, const Hvdrun__Mpi
         world->pmix->module->collect_reply(world->pmix->inner, message->token, ok, message->round,
                                            data.data, data.len);
     /* PMI-1 has no way to say that a barrier failed; the job is being ended anyway. */
-    if (message->pmi1 && ok && world->pmi1 != NULL &&
-        pmi1_barrier_out(pmi1_wire_engine(world->pmi1), (const char *)data.data, data.len, &err) <
-            0)
+    struct pmi1_engine *pmi1 = world->pmi1 != NULL ? pmi1_wire_engine(world->pmi1) : NULL;
+    if (message->pmi1 && ok && pmi1 != NULL &&
+        pmi1_barrier_out(pmi1, (const char *)data.data, data.len, &err) < 0)
         log_error(&world->job.post->log, "%s", err.text);
     return NULL;
 }
