@@ -309,21 +309,28 @@ static void test_a_silent_agent_of_this_machine_that_is_doubted(void **state)
     unit_clock_run();
 }
 
-/* Each silence has a look of its own at a host that is not this machine. */
-static void test_a_second_look_at_a_host(void **state)
+/* The host of the agent is not this machine, and listens with the socket that this returns. */
+static int open_door(struct fixture *f, int backlog)
 {
-    struct fixture *f = *state;
     struct sockaddr_in name = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof(name);
-    int64_t at_ms = 0;
     int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_return_code(bind(door, (struct sockaddr *)&name, length), 0);
-    assert_return_code(listen(door, 8), 0);
+    assert_return_code(listen(door, backlog), 0);
     assert_return_code(getsockname(door, (struct sockaddr *)&name, &length), 0);
     f->node->doubted = true;
     f->node->stream.same_machine = false;
     f->node->stream.peer_port = ntohs(name.sin_port);
     snprintf(f->node->stream.peer, sizeof(f->node->stream.peer), "127.0.0.1");
+    return door;
+}
+
+/* Each silence has a look of its own at a host that is not this machine. */
+static void test_a_second_look_at_a_host(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    int door = open_door(f, 8);
     stop_clock(f);
     say_hello(f);
     for (int silence = 0; silence < 2; silence++) {
@@ -337,6 +344,33 @@ static void test_a_second_look_at_a_host(void **state)
     assert_true(node_link_may_answer(f->node));
     assert_int_equal(f->closed, 0);
     unit_clock_run();
+    close(door);
+}
+
+/* The agent is heard before its host answers: the next silence has its own limit. */
+static void test_a_look_that_is_late(void **state)
+{
+    struct fixture *f = *state;
+    int64_t at_ms = 0;
+    int door = open_door(f, 0), first = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in name = {.sin_family = AF_INET,
+                               .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                               .sin_port = htons(f->node->stream.peer_port)};
+    assert_return_code(connect(first, (struct sockaddr *)&name, sizeof(name)), 0); /* no room */
+    stop_clock(f);
+    say_hello(f);
+    tick_until(f, &at_ms, 3000);
+    assert_non_null(f->node->look);
+    send_heartbeat(f);
+    run_turns(f->loop, 3);
+    assert_non_null(f->node->look);
+    int accepted = accept(door, NULL, NULL);
+    run_until(f->loop, f->node->look == NULL);
+    assert_true(node_link_may_answer(f->node));
+    assert_int_equal(liveness_limit_ms(&f->node->liveness), 5000);
+    unit_clock_run();
+    close(accepted);
+    close(first);
     close(door);
 }
 
@@ -398,6 +432,7 @@ int main(void)
         TEST(test_a_doubted_agent_becomes_suspect),
         TEST(test_a_silent_agent_of_this_machine_that_is_doubted),
         TEST(test_a_second_look_at_a_host),
+        TEST(test_a_look_that_is_late),
         TEST(test_what_has_come_is_read_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
