@@ -217,6 +217,7 @@ static void test_a_thread_that_runs(void **state)
     assert_int_equal(frame_of(thread, "spins_here"), 0);
     assert_true(frame_of(thread, "_cmocka_run_group_tests") > 0);
     assert_true(thread->frames[0].file[0] != '\0');
+    assert_true(thread->frames[0].native);
     native_stacks_destroy(&stacks);
     assert_true(goes_on());
 }
