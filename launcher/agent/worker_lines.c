@@ -463,7 +463,7 @@ void worker_lines_destroy(struct worker_lines *lines)
     if (lines == NULL)
         return;
     while (lines->count > 0)
-        drop(lines->list[lines->count - 1]);
+        drop(lines->list[0]);
     free(lines->list);
     free(lines->ended.list);
     loop_timer_destroy(lines->retry);
