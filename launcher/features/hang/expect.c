@@ -150,7 +150,7 @@ struct started {
 struct expects {
     struct item items[EXPECT_MAX];
     int count;
-    struct started *lines; /* STREAMS for each seat */
+    struct started *lines; /* STREAMS for each seat up to the highest that has written */
     size_t line_count;
     char text[EXPECT_LINE_MAX + 1]; /* the line that is being matched, and a NUL */
 };
@@ -232,10 +232,10 @@ int64_t expects_shortest_ms(const struct expects *expects)
 
 static struct started *line_of(struct expects *expects, int seat, int stream)
 {
-    size_t at = (size_t)seat * STREAMS + (size_t)stream;
+    size_t needed = ((size_t)seat + 1) * STREAMS;
     expects->lines =
-        mem_reach(expects->lines, &expects->line_count, at + 1, sizeof(*expects->lines));
-    return &expects->lines[at];
+        mem_reach(expects->lines, &expects->line_count, needed, sizeof(*expects->lines));
+    return &expects->lines[needed - STREAMS + (size_t)stream];
 }
 
 static void take_line(struct expects *expects, const char *line, size_t length, int64_t now_ms)
