@@ -188,6 +188,13 @@ static uint64_t tcp_bytes(pid_t pid)
     return read_tcp(pid).all;
 }
 
+/* Without this call, the bytes of TCP cannot be seen. */
+static void need_pidfd_getfd(void)
+{
+    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
+        skip();
+}
+
 /* Two ends of a connection within this machine. */
 static void connect_ends(int ends[2])
 {
@@ -211,8 +218,7 @@ static void test_bytes_of_tcp(void **state)
     struct activity before, after;
     char bytes[4096] = "";
     int ends[2], pipes[2];
-    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
-        skip();
+    need_pidfd_getfd();
     connect_ends(ends);
     assert_int_equal(pipe(pipes), 0);
     uint64_t none = tcp_bytes(getpid());
@@ -249,8 +255,7 @@ static void test_heartbeats_are_no_data(void **state)
 {
     (void)state;
     int ends[2];
-    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
-        skip();
+    need_pidfd_getfd();
     connect_ends(ends);
     for (int i = 0; i < 50; i++)
         carry(ends, 100);
@@ -268,8 +273,7 @@ static void test_data_that_is_not_seen_whole(void **state)
     (void)state;
     int ends[2], ready[2];
     char byte;
-    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
-        skip();
+    need_pidfd_getfd();
     connect_ends(ends);
     for (int i = 0; i < 50; i++)
         carry(ends, 4096);
@@ -309,8 +313,7 @@ static void test_data_on_the_way(void **state)
     struct descendants_table *processes = descendants_table_read(1000);
     char *bytes = mem_alloc((size_t)1 << 20);
     int ends[2];
-    if (syscall(438, -1, 0, 0) < 0 && errno != EBADF) /* pidfd_getfd() */
-        skip();
+    need_pidfd_getfd();
     memset(bytes, 1, (size_t)1 << 20);
     for (int way = 0; way < 2; way++) { /* the other end does not read: of that one, and of this */
         struct tcp_bytes some;
