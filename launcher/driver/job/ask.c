@@ -195,12 +195,16 @@ static int hand_over(struct ask *ask, struct ask_answer *from, ProtobufCMessage 
     struct job *job = ask->job;
     const struct question *question = ask->question;
     uint32_t number = ask->number;
+    size_t place = (size_t)(from - ask->answers);
     ask->owing -= from->state != ASK_OWES;
     int result = question->take == NULL ? 0 : question->take(job, from->node, &message);
     ask = find(job, number);
-    if (ask != NULL && result < 0)
+    from = ask == NULL ? NULL : &ask->answers[place]; /* it may have asked more nodes */
+    if (from != NULL && result < 0) {
+        ask->owing -= from->state == ASK_OWES;
         from->state = ASK_LOST;
-    if (ask != NULL && result == 0 && question->keep) {
+    }
+    if (from != NULL && result == 0 && question->keep) {
         from->message = message;
         message = NULL;
     }
@@ -230,8 +234,7 @@ static int ask_take(struct job *job, struct node_link *node, const struct agent_
     return hand_over(ask, from, answer);
 }
 
-/* `done` comes from the loop: the caller is in the middle of a loss. */
-/* It will not answer. */
+/* It will not answer. `done` comes from the loop: the caller is in the middle of a loss. */
 static void node_closed(struct job *job, struct node_link *node)
 {
     for (struct ask *ask = job_part(job, asks)->first; ask != NULL; ask = ask->next) {

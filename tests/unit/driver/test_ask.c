@@ -20,6 +20,7 @@ struct bench {
     const void *forgets;     /* by `done`, or by take_piece() */
     ProtobufCMessage *taken; /* by take_piece() */
     int pieces;              /* that it has seen */
+    struct ask *widened;     /* by take_and_ask() */
 };
 
 /* Small limits, and each question for itself. */
@@ -54,6 +55,17 @@ static int take_piece(struct job *job, struct node_link *node, ProtobufCMessage 
 }
 
 static const struct question pieces = {&in_pieces, take_piece, .keep = false};
+
+/* The first answer is a reason to ask another host. */
+static int take_and_ask(struct job *job, struct node_link *node, ProtobufCMessage **answer)
+{
+    (void)answer;
+    for (int i = 0; i < 20 && node->index == 0; i++)
+        ask_node(bench_of(job)->widened, job->nodes[1], NULL);
+    return 0;
+}
+
+static const struct question widening = {&in_pieces, take_and_ask, .keep = true};
 
 static int begin(void **state)
 {
@@ -289,6 +301,28 @@ static void test_a_wrong_answer(void **state)
     assert_string_equal(bench->missing, "a");
 }
 
+static void test_what_takes_it_asks_others(void **state)
+{
+    struct bench *bench = *state;
+    bench->widened = ask_begin(&bench->f->job, &widening, LONG_MS, over, bench);
+    ask_node(bench->widened, bench->f->job.nodes[0], NULL);
+    ask_node(bench->widened, bench->f->job.nodes[1], NULL);
+    assert_int_equal(say_file(bench, 0, 1, 1, false), 0);
+    assert_non_null(bench->widened->answers[0].message);
+    assert_int_equal(bench->widened->count, 22);
+}
+
+/* It is not awaited for the rest. */
+static void test_a_wrong_piece(void **state)
+{
+    struct bench *bench = *state;
+    ask_about(bench, &pieces, LONG_MS);
+    assert_int_equal(say_file(bench, 1, 1, 1, false), 0);
+    assert_int_equal(say_file(bench, 0, 9, 1, true), -1);
+    assert_int_equal(bench->calls, 1);
+    assert_string_equal(bench->missing, "a");
+}
+
 static void test_questions_are_shared(void **state)
 {
     struct bench *bench = *state;
@@ -439,6 +473,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_too_many_pieces, begin, end),
         cmocka_unit_test_setup_teardown(test_too_many_bytes, begin, end),
         cmocka_unit_test_setup_teardown(test_a_wrong_answer, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_wrong_piece, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_takes_it_asks_others, begin, end),
         cmocka_unit_test_setup_teardown(test_questions_are_shared, begin, end),
         cmocka_unit_test_setup_teardown(test_pulses_are_not_shared, begin, end),
         cmocka_unit_test_setup_teardown(test_fresh_answers, begin, end),
