@@ -97,9 +97,12 @@ struct ask *ask_begin(struct job *job, const struct question *question, int64_t 
     return ask;
 }
 
+/* Does nothing if the agent cannot answer. */
 static void send_to(struct ask *ask, struct node_link *node, const ProtobufCBinaryData *request)
 {
     Hvdrun__Ask message = HVDRUN__ASK__INIT;
+    if (!node_link_alive(node) || node->hello == NULL || node->state >= NODE_CLOSING)
+        return;
     message.topic = ask->question->topic->number;
     message.question = ask->number;
     message.request = *request;
@@ -143,11 +146,8 @@ bool ask_all(struct job *job, const struct question *question, const ProtobufCMe
     }
     ask = ask_begin(job, question, limit_ms, done, context);
     ask->request = packed;
-    for (int i = 0; i < job->node_count; i++) {
-        struct node_link *node = job->nodes[i];
-        if (node_link_alive(node) && node->hello != NULL && node->state < NODE_CLOSING)
-            send_to(ask, node, &packed);
-    }
+    for (int i = 0; i < job->node_count; i++)
+        send_to(ask, job->nodes[i], &packed);
     return true;
 }
 

@@ -57,8 +57,8 @@ typedef void ask_done(void *context, const struct ask *ask);
 bool ask_all(struct job *job, const struct question *question, const ProtobufCMessage *request,
              int64_t limit_ms, ask_done *done, void *context);
 
-/* Asks one agent after the other, each what it is to be asked. If none is asked, `done` comes from
- * the loop. The limit counts from the last ask_node(). */
+/* Asks one agent after the other, each what it is to be asked, and none that cannot answer. If none
+ * is asked, `done` comes from the loop. The limit counts from the last one that was asked. */
 struct ask *ask_begin(struct job *job, const struct question *question, int64_t limit_ms,
                       ask_done *done, void *context);
 void ask_node(struct ask *ask, struct node_link *node, const ProtobufCMessage *request);

@@ -136,7 +136,7 @@ static void release(struct job *job, int seat, const struct node_link *node)
     struct ask *ask = ask_begin(job, &question, RELEASE_MS, has_released,
                                 seat >= 0 ? (void *)&holds->holds[seat] : holds);
     for (int i = 0; i < job->node_count; i++) {
-        if (node_link_alive(job->nodes[i]) && (node == NULL || node == job->nodes[i]))
+        if (node == NULL || node == job->nodes[i])
             ask_node(ask, job->nodes[i], &request.base);
     }
 }

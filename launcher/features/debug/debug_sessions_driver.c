@@ -89,8 +89,7 @@ static void ask(struct session *session, Hvdrun__SessionRequest *request, int64_
     request->session = session->number;
     struct ask *ask =
         ask_begin(session->debug->job, &question, limit_ms, done, done == NULL ? NULL : session);
-    if (node_link_alive(session->on.node))
-        ask_node(ask, session->on.node, &request->base);
+    ask_node(ask, session->on.node, &request->base);
 }
 
 /* NULL: the host is lost, or has not answered in time. */

@@ -80,10 +80,8 @@ static void ask_hosts(void *context)
     struct job *job = own->job;
     Hvdrun__GpusRequest request = HVDRUN__GPUS_REQUEST__INIT;
     struct ask *ask = ask_begin(job, &question, ANSWER_MS, answered, own);
-    for (int i = 0; i < job->plan->node_count; i++) {
-        if (node_link_alive(job->places[i]) && job->places[i]->hello != NULL)
-            ask_node(ask, job->places[i], &request.base);
-    }
+    for (int i = 0; i < job->plan->node_count; i++)
+        ask_node(ask, job->places[i], &request.base);
 }
 
 static bool holds(struct job *job, uint32_t epoch)

@@ -203,6 +203,23 @@ static void test_the_answer_of_another_host(void **state)
     assert_int_equal(bench->asked, 1);
 }
 
+/* Nobody waits for a host that has been lost, or whose agent leaves. */
+static void test_a_host_that_cannot_answer(void **state)
+{
+    struct bench *bench = *state;
+    bench->f->job.nodes[1]->state = NODE_CLOSING;
+    for (int i = 1; i <= 2; i++) {
+        struct ask *ask = ask_begin(&bench->f->job, &kept, LONG_MS, over, bench);
+        ask_node(ask, bench->f->job.nodes[1], NULL);
+        ask_node(ask, bench->f->job.nodes[0], NULL);
+        assert_int_equal(agents_answer(&bench->agents, 0, NULL), 0);
+        assert_int_equal(bench->calls, i);
+        assert_int_equal(bench->asked, 1);
+        agents_disconnect(&bench->agents, 1);
+        bench->f->job.nodes[1]->state = NODE_UP;
+    }
+}
+
 /* Hosts are found in whatever order they were asked. */
 static void test_any_order(void **state)
 {
@@ -465,6 +482,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_repeated, begin, end),
         cmocka_unit_test_setup_teardown(test_unasked, begin, end),
         cmocka_unit_test_setup_teardown(test_the_answer_of_another_host, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_host_that_cannot_answer, begin, end),
         cmocka_unit_test_setup_teardown(test_any_order, begin, end),
         cmocka_unit_test_setup_teardown(test_nobody_is_asked, begin, end),
         cmocka_unit_test_setup_teardown(test_a_host_is_lost, begin, end),
