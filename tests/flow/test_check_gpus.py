@@ -233,6 +233,21 @@ exit 1
             self.assertRegex(text, r"^an all-reduce with [abc] failed: .*Connection refused.*: check the network and firewalls "
                                    r"between them$")
 
+    def test_a_host_that_is_lost_between_hosts(self):
+        """It would be in a second pair: its partner there does not wait for it."""
+        self.gpus(GPU)
+        python = self.write("python", """#!/bin/sh
+cat > /dev/null
+[ "$3" = between ] || exec echo torch 2.11.0
+echo "$4" >> pairs
+[ "$4" = 0 ] || kill -KILL $PPID
+echo between 1.5
+""", 0o755)
+        report, _ = self.look("-H", "a,b,c", "--transport", "local", python=python, status=125)
+        self.assertEqual([host["gpu_check"]["between_hosts_gb_per_s"] for host in report["hosts"]], [1.5, None, None])
+        with open(self.box.path("pairs"), encoding="ascii") as file:
+            self.assertEqual(sorted(file.read().split()), ["0", "1"])
+
     def test_between_hosts_with_pytorch(self):
         if run(["/usr/bin/python3", "-c", "import torch.distributed"], check=False, capture_output=True).returncode != 0:
             self.skipTest("no PyTorch in /usr/bin/python3")

@@ -160,6 +160,13 @@ static uint32_t some_port(void)
     return PORT_LEAST + number % PORTS;
 }
 
+/* It may have been lost in the round before. */
+static bool is_up(const struct check_between *between, int number)
+{
+    return between->job->nodes[number]->state == NODE_UP;
+}
+
+/* Without its partner, a host would wait for it until its limit. */
 static void run_round(struct check_between *between)
 {
     static const struct question question = {&topic_gpus, NULL, .keep = true};
@@ -167,7 +174,7 @@ static void run_round(struct check_between *between)
                                 between_answered, between);
     for (int i = 0; i < between->result->count; i++) {
         int peer = between->peer[i];
-        if (peer < i)
+        if (peer < i || !is_up(between, i) || !is_up(between, peer))
             continue;
         const char *address = between->result->hosts[i].address;
         uint32_t port = some_port();
