@@ -132,7 +132,7 @@ static enum hvd_status exchange(struct run *run, int peer, const void *in, size_
         run->receive[peer] = receive_bytes;
     }
     enum hvd_status status =
-        job->engine->alltoallv(job->comm, in, run->send, out, run->receive, err);
+        job->engine->alltoallv(job->comm, in, run->send, out, run->receive, 0, err);
     if (peer >= 0)
         run->send[peer] = run->receive[peer] = 0;
     return status;
@@ -170,7 +170,7 @@ static enum hvd_status add_dots(struct run *run, int group, int count, struct er
         run->send[(size_t)group + i] = run->receive[(size_t)group + i] = bytes;
     }
     enum hvd_status status =
-        job->engine->alltoallv(job->comm, out, run->send, in, run->receive, err);
+        job->engine->alltoallv(job->comm, out, run->send, in, run->receive, 0, err);
     for (size_t i = 0; i < members; i++)
         run->send[(size_t)group + i] = run->receive[(size_t)group + i] = 0;
     memset(run->dots, 0, bytes);

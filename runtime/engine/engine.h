@@ -7,7 +7,7 @@
  * engine at a time. All other objects belong to their world.
  *
  * Communicator. It is one process set. Its members are numbered from 0, in the order of the list of
- * world ranks that made it: this number is the *set rank*. Set rank 0 is the root of messages.
+ * world ranks that made it: this number is the *set rank*.
  *
  * Blocking. Every call blocks until this rank's part is done. All members of a set must make the
  * same calls in the same order, with the same count, type, operation and root. An engine does not
@@ -39,12 +39,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/error.h"
 #include "include/hvd.h"
 
 /* A module says with this number which version of this file it was built with. */
-#define ENGINE_VERSION 4
+#define ENGINE_VERSION 5
 #define ENGINE_LANES_MAX 2
 
 struct engine_world; /* both are defined by each engine */
@@ -78,9 +77,9 @@ struct engine {
      * operation waits at its begin and its end, and the other one uses that time. */
     int lanes;
 
-    /* Waits until all ranks of the job have opened their world. */
+    /* Waits until all ranks of the job have opened their world, and fills `place`. */
     enum hvd_status (*open)(const struct engine_setup *setup, struct engine_world **world,
-                            struct error *err);
+                            struct engine_place *place, struct error *err);
     /* Destroy all communicators before. Accepts NULL. It does not wait for other ranks, except that
      * mpi waits in MPI_Finalize if open() initialized MPI and abort() was not called. */
     void (*close)(struct engine_world *world);
@@ -91,10 +90,9 @@ struct engine {
      * collective operation. This engine then makes no MPI call any more, and the program must not
      * make one either. Another rank may still write into the buffers of that call, if the network
      * writes into memory without the help of this process. So keep these buffers until the process
-     * ends. open(), comm_create() and most data operations of mpi cannot be woken: see mpi/mpi.c.
-     * A time-out of a message with mpi has the effect of abort(). */
+     * ends. open(), comm_create() and most operations of mpi cannot be woken: see mpi/mpi.c. A
+     * time-out with mpi has the effect of abort(). */
     void (*abort)(struct engine_world *world);
-    void (*place)(const struct engine_world *world, struct engine_place *place);
 
     /* A new communicator of the `count` different world ranks in `ranks`, which include this rank.
      * All its members call this, and nobody else has to. `id` is the same on all of them, and no
@@ -115,32 +113,16 @@ struct engine {
     enum hvd_status (*broadcast)(struct engine_comm *comm, void *data, size_t bytes, int root,
                                  struct error *err);
     /* Sends send_bytes[i] bytes to set rank i and receives receive_bytes[i] bytes from it. Parts
-     * are back to back in both buffers, which must not overlap. */
+     * are back to back in both buffers, which must not overlap. With mpi, it has this time-out, and
+     * 0 means no limit; with gloo, it has that of the world, as all operations have. */
     enum hvd_status (*alltoallv)(struct engine_comm *comm, const void *in, const size_t *send_bytes,
-                                 void *out, const size_t *receive_bytes, struct error *err);
+                                 void *out, const size_t *receive_bytes, int64_t timeout_ms,
+                                 struct error *err);
     /* `in` has counts[0] + counts[1] + ... elements. `out` receives the reduced part of this rank,
      * counts[set rank] elements. They must not overlap. */
     enum hvd_status (*reducescatter)(struct engine_comm *comm, const void *in, void *out,
                                      const size_t *counts, enum hvd_type type, enum hvd_op op,
                                      struct error *err);
-    enum hvd_status (*barrier)(struct engine_comm *comm, struct error *err);
-
-    /* Control messages. A wait in them may last longer than the time-out of the world, because a
-     * rank may have nothing to say. So each call has its own: `timeout_ms`, or 0 for no limit. The
-     * end of another process is noticed anyway, if the engine can notice it (gloo can). */
-
-    /* Set rank 0 receives the messages of all members. They replace the content of `all`, back to
-     * back in the order of set ranks. lengths[0] to lengths[size - 1] receive their sizes. The
-     * other members pass NULL for both. */
-    enum hvd_status (*gather_messages)(struct engine_comm *comm, const void *message, size_t length,
-                                       struct buf *all, size_t *lengths, int64_t timeout_ms,
-                                       struct error *err);
-    /* Replaces the content of `message` by that of set rank 0. */
-    enum hvd_status (*broadcast_message)(struct engine_comm *comm, struct buf *message,
-                                         int64_t timeout_ms, struct error *err);
-    /* Each word becomes the bitwise "and" of that word on all members. */
-    enum hvd_status (*and_words)(struct engine_comm *comm, uint64_t *words, size_t count,
-                                 int64_t timeout_ms, struct error *err);
 
     /* NULL: the engine does not use MPI. The world ranks of the MPI_Comm that `communicator` points
      * to, for the caller to free; none for MPI_COMM_NULL. Waits for no other rank. */

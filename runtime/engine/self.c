@@ -17,12 +17,13 @@ struct engine_comm {
 };
 
 static enum hvd_status self_open(const struct engine_setup *setup, struct engine_world **world,
-                                 struct error *err)
+                                 struct engine_place *place, struct error *err)
 {
     if (setup->place.size > 1) {
         error_set(err, "the job has %d ranks, and the engine 'self' is for one", setup->place.size);
         return HVD_ERR_ARGUMENT;
     }
+    *place = (struct engine_place){.size = 1, .local_size = 1, .cross_size = 1};
     *world = mem_alloc(sizeof **world);
     atomic_init(&(*world)->aborted, false);
     return HVD_OK;
@@ -36,12 +37,6 @@ static void self_close(struct engine_world *world)
 static void self_abort(struct engine_world *world)
 {
     atomic_store(&world->aborted, true);
-}
-
-static void self_place(const struct engine_world *world, struct engine_place *place)
-{
-    (void)world;
-    *place = (struct engine_place){.size = 1, .local_size = 1, .cross_size = 1};
 }
 
 static enum hvd_status usable(const struct engine_world *world, struct error *err)
@@ -108,9 +103,10 @@ static enum hvd_status self_broadcast(struct engine_comm *comm, void *data, size
 
 static enum hvd_status self_alltoallv(struct engine_comm *comm, const void *in,
                                       const size_t *send_bytes, void *out,
-                                      const size_t *receive_bytes, struct error *err)
+                                      const size_t *receive_bytes, int64_t timeout_ms,
+                                      struct error *err)
 {
-    (void)receive_bytes;
+    (void)receive_bytes, (void)timeout_ms;
     return copy(comm, out, in, send_bytes[0], err);
 }
 
@@ -123,42 +119,6 @@ static enum hvd_status self_reducescatter(struct engine_comm *comm, const void *
                             : status;
 }
 
-static enum hvd_status self_barrier(struct engine_comm *comm, struct error *err)
-{
-    return usable(comm->world, err);
-}
-
-static enum hvd_status self_gather_messages(struct engine_comm *comm, const void *message,
-                                            size_t length, struct buf *all, size_t *lengths,
-                                            int64_t timeout_ms, struct error *err)
-{
-    (void)timeout_ms;
-    enum hvd_status status = usable(comm->world, err);
-    if (status != HVD_OK)
-        return status;
-    buf_clear(all);
-    if (buf_append(all, message, length) != 0) {
-        error_set(err, "a message of %zu bytes is above the limit of %zu", length, all->limit);
-        return HVD_ERR_ARGUMENT;
-    }
-    lengths[0] = length;
-    return HVD_OK;
-}
-
-static enum hvd_status self_broadcast_message(struct engine_comm *comm, struct buf *message,
-                                              int64_t timeout_ms, struct error *err)
-{
-    (void)message, (void)timeout_ms;
-    return usable(comm->world, err);
-}
-
-static enum hvd_status self_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
-                                      int64_t timeout_ms, struct error *err)
-{
-    (void)words, (void)count, (void)timeout_ms;
-    return usable(comm->world, err);
-}
-
 const struct engine engine_self = {
     .version = ENGINE_VERSION,
     .name = "self",
@@ -166,7 +126,6 @@ const struct engine engine_self = {
     .open = self_open,
     .close = self_close,
     .abort = self_abort,
-    .place = self_place,
     .comm_create = self_comm_create,
     .comm_destroy = self_comm_destroy,
     .allreduce = self_allreduce,
@@ -174,8 +133,4 @@ const struct engine engine_self = {
     .broadcast = self_broadcast,
     .alltoallv = self_alltoallv,
     .reducescatter = self_reducescatter,
-    .barrier = self_barrier,
-    .gather_messages = self_gather_messages,
-    .broadcast_message = self_broadcast_message,
-    .and_words = self_and_words,
 };

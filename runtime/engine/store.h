@@ -14,6 +14,7 @@
 
 #include <stdatomic.h>
 
+#include "base/buf.h"
 #include "engine/engine.h"
 
 /* Borrows everything. */

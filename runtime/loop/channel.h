@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "base/buf.h"
 #include "loop/channel_meeting.h"
 
 struct channel;

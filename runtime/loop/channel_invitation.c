@@ -3,41 +3,8 @@
 
 #include <string.h>
 
-enum { POINT_SIZE = 1 + 16 + 2 };
-enum { LOCAL = 1, IPV4 = 4, IPV6 = 6 };
-
 /* Who proves: what one side says is never right from the other one. */
 enum role { MEMBER = 'm', ROOT = 'r' };
-
-void invitation_write(const struct invitation *invitation, struct buf *out)
-{
-    buf_append(out, invitation->secret, SECRET_SIZE);
-    for (size_t i = 0; i < invitation->count; i++) {
-        const struct meeting_point *point = &invitation->points[i];
-        const uint8_t family = point->local ? LOCAL : point->ipv6 ? IPV6 : IPV4;
-        buf_append(out, &family, 1);
-        buf_append(out, point->address, sizeof point->address);
-        buf_append(out, &point->port, sizeof point->port);
-    }
-}
-
-int invitation_read(const struct buf *from, struct invitation *invitation)
-{
-    const char *at = buf_text(from);
-    *invitation = (struct invitation){.count = 0};
-    if (from->length < SECRET_SIZE || (from->length - SECRET_SIZE) % POINT_SIZE != 0 ||
-        (from->length - SECRET_SIZE) / POINT_SIZE > POINTS_MAX)
-        return -1;
-    memcpy(invitation->secret, at, SECRET_SIZE);
-    for (at += SECRET_SIZE; at < buf_text(from) + from->length; at += POINT_SIZE) {
-        struct meeting_point *point = &invitation->points[invitation->count++];
-        point->ipv6 = at[0] == IPV6;
-        point->local = at[0] == LOCAL;
-        memcpy(point->address, at + 1, sizeof point->address);
-        memcpy(&point->port, at + 1 + sizeof point->address, sizeof point->port);
-    }
-    return invitation->count > 0 ? 0 : -1;
-}
 
 static void write_rank(uint32_t rank, uint8_t out[4])
 {

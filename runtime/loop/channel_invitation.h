@@ -12,7 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/buf.h"
 #include "base/sha256.h"
 
 enum {
@@ -22,22 +21,21 @@ enum {
     POINTS_MAX = 16
 };
 
+/* LOCAL: a socket of the root's host, whose name is made of the address. */
+enum point_kind { POINT_LOCAL = 1, POINT_IPV4 = 4, POINT_IPV6 = 6 };
+
 struct meeting_point {
-    bool ipv6;
+    uint8_t kind;        /* enum point_kind */
     uint8_t address[16]; /* 4 of them for IPv4; in network order, as is the port */
     uint16_t port;
-    bool local; /* instead: a socket of the root's host, whose name is made of the address */
 };
 
+/* It travels as it is. */
 struct invitation {
     uint8_t secret[SECRET_SIZE];
     struct meeting_point points[POINTS_MAX];
-    size_t count; /* 0: the root could not listen */
+    uint32_t count; /* 0: the root could not listen */
 };
-
-void invitation_write(const struct invitation *invitation, struct buf *out);
-/* -1: it is not an invitation, or one to nowhere. */
-int invitation_read(const struct buf *from, struct invitation *invitation);
 
 /* What one connection is about. */
 struct introduction {

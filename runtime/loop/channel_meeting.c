@@ -15,10 +15,20 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "engine/messages.h"
 #include "loop/channel_invitation.h"
 
 #define LOCAL_NAME "hvd-"
 enum { CONNECT_MS = 3000, AGAIN_MS = 100, TURN_MS = 1000, GUEST_MS = 2000, STRANGERS_MAX = 256 };
+
+/* The members get that of the root. */
+static enum hvd_status invite(const struct channel_setup *setup, struct invitation *invitation,
+                              struct error *err)
+{
+    const struct message_set set = {setup->engine, setup->comm, setup->rank, setup->size,
+                                    setup->timeout_ms};
+    return messages_from_root(&set, invitation, sizeof *invitation, err);
+}
 
 /* ---- A member -------------------------------------------------------------------------------- */
 
@@ -87,9 +97,9 @@ static socklen_t to_name(const struct meeting_point *point, struct sockaddr_stor
     struct sockaddr_in *four = (struct sockaddr_in *)(void *)name;
     struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)name;
     memset(name, 0, sizeof *name);
-    if (point->local)
+    if (point->kind == POINT_LOCAL)
         return to_local_name(point, (struct sockaddr_un *)(void *)name);
-    if (point->ipv6) {
+    if (point->kind == POINT_IPV6) {
         six->sin6_family = AF_INET6;
         six->sin6_port = point->port;
         memcpy(&six->sin6_addr, point->address, sizeof six->sin6_addr);
@@ -128,7 +138,7 @@ static int connect_to_any(const struct channel_setup *setup, const struct invita
     for (int turn = 0; turn < 2; turn++)
         for (size_t i = 0; i < invitation->count && fd < 0; i++) {
             int64_t until = clock_mono_ms() + CONNECT_MS;
-            if (invitation->points[i].local == (turn == 0))
+            if ((invitation->points[i].kind == POINT_LOCAL) == (turn == 0))
                 fd = connect_to(setup, invitation, i, until < deadline_ms ? until : deadline_ms);
         }
     return fd;
@@ -137,13 +147,11 @@ static int connect_to_any(const struct channel_setup *setup, const struct invita
 enum hvd_status member_meet(const struct channel_setup *setup, int *fd, struct error *err)
 {
     struct invitation invitation = {.count = 0};
-    AUTO_BUF struct buf message = BUF_INIT(1 << 16);
     int64_t deadline_ms = clock_mono_ms() + setup->timeout_ms;
-    enum hvd_status status =
-        setup->engine->broadcast_message(setup->comm, &message, setup->timeout_ms, err);
+    enum hvd_status status = invite(setup, &invitation, err);
     if (status != HVD_OK)
         return status;
-    if (invitation_read(&message, &invitation) != 0) {
+    if (invitation.count == 0 || invitation.count > POINTS_MAX) {
         error_set(err, "the root of a process set could not invite its members");
         return HVD_ERR_PEER_LOST;
     }
@@ -209,9 +217,10 @@ static void to_point(const struct sockaddr_storage *name, struct meeting_point *
 {
     const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)name;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)name;
-    point->ipv6 = name->ss_family == AF_INET6;
-    point->port = point->ipv6 ? six->sin6_port : four->sin_port;
-    if (point->ipv6)
+    bool ipv6 = name->ss_family == AF_INET6;
+    point->kind = ipv6 ? POINT_IPV6 : POINT_IPV4;
+    point->port = ipv6 ? six->sin6_port : four->sin_port;
+    if (ipv6)
         memcpy(point->address, &six->sin6_addr, sizeof six->sin6_addr);
     else
         memcpy(point->address, &four->sin_addr, sizeof four->sin_addr);
@@ -276,7 +285,7 @@ static void listen_anywhere(struct root *root, const struct ifaddrs *all, struct
 /* For the members of this host, beside the network. Without it, they use the network, too. */
 static void listen_locally(struct root *root)
 {
-    struct meeting_point point = {.local = true};
+    struct meeting_point point = {.kind = POINT_LOCAL};
     struct sockaddr_storage name;
     size_t number = root->invitation.count;
     if (number == POINTS_MAX ||
@@ -467,12 +476,9 @@ enum hvd_status root_meet(const struct channel_setup *setup, int *fds, struct er
                         .fds = fds,
                         .missing = setup->size - 1,
                         .limit = setup->size + STRANGERS_MAX};
-    AUTO_BUF struct buf message = BUF_INIT(1 << 16);
     int64_t deadline_ms = clock_mono_ms() + setup->timeout_ms;
     bool listens = open_listeners(&root, err) == 0;
-    invitation_write(&root.invitation, &message); /* to nowhere: the members learn of the failure */
-    enum hvd_status status =
-        setup->engine->broadcast_message(setup->comm, &message, setup->timeout_ms, err);
+    enum hvd_status status = invite(setup, &root.invitation, err); /* perhaps to nowhere */
     if (status == HVD_OK && !listens)
         status = HVD_ERR_ENGINE;
     if (status == HVD_OK) {

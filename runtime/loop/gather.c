@@ -96,7 +96,7 @@ static enum hvd_status exchange_splits(struct runner *runner, const struct part 
         send[i] = (size_t)rows[i] * layout->row_bytes;
     }
     return runner_called(
-        runner, runner->engine->alltoallv(runner->comm, rows, bytes, layout->rows, bytes, err));
+        runner, runner->engine->alltoallv(runner->comm, rows, bytes, layout->rows, bytes, 0, err));
 }
 
 enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
@@ -113,7 +113,7 @@ enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
         runner_activity(runner, TRACE_ACTIVITY_BEGIN, part, 1, "ALLTOALL");
         status =
             runner_called(runner, runner->engine->alltoallv(runner->comm, submission->input, send,
-                                                            layout.data, layout.receive, err));
+                                                            layout.data, layout.receive, 0, err));
         runner_activity(runner, TRACE_ACTIVITY_END, part, 1, "ALLTOALL");
     }
     if (status == HVD_OK)

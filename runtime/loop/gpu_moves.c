@@ -129,7 +129,7 @@ static enum hvd_status exchange(struct runner *runner, const struct part *part, 
         sizes->send[i] = (size_t)rows[i] * row;
     }
     enum hvd_status status = runner_called(
-        runner, runner->engine->alltoallv(runner->comm, rows, bytes, sizes->rows, bytes, err));
+        runner, runner->engine->alltoallv(runner->comm, rows, bytes, sizes->rows, bytes, 0, err));
     runner_free(runner, rows);
     return status == HVD_OK ? measure(runner, sizes, row, err) : status;
 }

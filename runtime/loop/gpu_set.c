@@ -8,10 +8,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "engine/messages.h"
 #include "loop/flights.h"
 #include "loop/gpu_moves.h"
 
-enum { MESSAGE_MAX = 4096, END_STEP_MS = 1 };
+enum { END_STEP_MS = 1 };
 #define TICK_NS 1000000000 /* how often it asks NCCL for errors while it waits */
 #define NS_PER_S 1000000000
 #define EAGER_NS 20000000 /* for how long it looks at the GPU without a pause */
@@ -82,68 +83,63 @@ static int prepare(struct gpu_set *set, struct error *err)
     return set->gpu == NULL ? -1 : 0;
 }
 
-/* What the root answers: the text of an error, or a zero byte and NCCL's id. */
-static void decide(struct gpu_set *set, const struct buf *all, const size_t *lengths,
-                   struct buf *answer)
+static struct message_set message_set_of(const struct gpu_set *set)
 {
     const struct runner *runner = set->setup.runner;
-    const char *at = buf_text(all);
-    struct error err = ERROR_INIT;
-    struct nccl_id id;
-    for (int i = 0; i < runner->size; at += lengths[i++])
-        if (lengths[i] > 0) {
-            buf_printf(answer, "rank %d cannot use NCCL: %.*s", runner->ranks[i], (int)lengths[i],
-                       at);
-            return;
-        }
-    if (nccl_check(&set->nccl, set->nccl.get_id(&id), NULL, "ncclGetUniqueId", &err) != 0) {
-        buf_puts(answer, err.text);
-        return;
-    }
-    buf_putc(answer, '\0');
-    buf_append(answer, &id, sizeof id);
+    return (struct message_set){runner->engine, runner->comm, runner->rank, runner->size,
+                                set->setup.timeout_ms};
 }
 
+/* What the root gives to all: NCCL's id, or why there is none. */
+struct invitation {
+    struct nccl_id id;
+    char problem[ERROR_TEXT_MAX];
+};
+
 /* All members learn whether all have what they need, over the engine of the set. */
-static enum hvd_status agree_on_id(struct gpu_set *set, struct buf *answer, struct error *err)
+static enum hvd_status agree_on_id(struct gpu_set *set, struct nccl_id *id, bool *refused,
+                                   struct error *err)
 {
-    const struct runner *runner = set->setup.runner;
+    const struct message_set members = message_set_of(set);
     struct error own = ERROR_INIT;
-    AUTO_BUF struct buf all = BUF_INIT((size_t)runner->size * ERROR_TEXT_MAX);
-    size_t *lengths AUTO_FREE = mem_array((size_t)runner->size, sizeof *lengths);
-    bool root = runner->rank == 0;
-    size_t length = prepare(set, &own) == 0 ? 0 : strlen(own.text);
-    enum hvd_status status =
-        runner->engine->gather_messages(runner->comm, own.text, length, root ? &all : NULL,
-                                        root ? lengths : NULL, set->setup.timeout_ms, err);
-    if (status == HVD_OK && root)
-        decide(set, &all, lengths, answer);
-    return status == HVD_OK
-               ? runner->engine->broadcast_message(runner->comm, answer, set->setup.timeout_ms, err)
-               : status;
+    struct invitation invitation = {.problem = ""};
+    int failed;
+    prepare(set, &own);
+    enum hvd_status status = messages_agree(&members, own.text, &failed, err);
+    if (status != HVD_OK)
+        return status;
+    if (failed >= 0) {
+        error_wrap(err, "rank %d cannot use NCCL", set->setup.runner->ranks[failed]);
+        *refused = true;
+        return HVD_OK;
+    }
+    if (members.rank == 0 && nccl_check(&set->nccl, set->nccl.get_id(&invitation.id), NULL,
+                                        "ncclGetUniqueId", &own) != 0)
+        memcpy(invitation.problem, own.text, sizeof own.text);
+    status = messages_from_root(&members, &invitation, sizeof invitation, err);
+    *id = invitation.id;
+    *refused = status == HVD_OK && invitation.problem[0] != '\0';
+    if (*refused)
+        error_set(err, "%.*s", ERROR_TEXT_MAX - 1, invitation.problem);
+    return status;
 }
 
 /* `*refused`: a rank cannot; the error says which, and the library stays usable. */
 static enum hvd_status connect_members(struct gpu_set *set, bool *refused, struct error *err)
 {
     const struct runner *runner = set->setup.runner;
-    AUTO_BUF struct buf answer = BUF_INIT(MESSAGE_MAX);
-    enum hvd_status status = agree_on_id(set, &answer, err);
-    if (status != HVD_OK)
+    struct nccl_id id;
+    enum hvd_status status = agree_on_id(set, &id, refused, err);
+    if (status != HVD_OK || *refused)
         return status;
-    *refused = answer.length != 1 + NCCL_ID_BYTES || buf_text(&answer)[0] != '\0';
-    if (*refused) {
-        error_set(err, "%s", buf_text(&answer));
-        return HVD_OK;
-    }
     struct nccl_setup setup = {.gpu = set->gpu,
+                               .id = id,
                                .nccl = &set->nccl,
                                .rank = runner->rank,
                                .size = runner->size,
                                .timeout_ms = set->setup.timeout_ms,
                                .stop = set->setup.stop,
                                .context = set->setup.context};
-    memcpy(&setup.id, buf_text(&answer) + 1, sizeof setup.id);
     if (gpu_enter(set->gpu, err) != 0)
         return HVD_ERR_ENGINE;
     status = nccl_comm_create(&setup, &set->comm, err);
@@ -362,12 +358,10 @@ static void fail_flights(void *context)
 /* Other ranks may still read the memory of this one, so it ends when all are at rest. */
 static enum hvd_status rest(struct gpu_set *set, struct error *err)
 {
-    const struct runner *runner = set->setup.runner;
-    uint64_t word = 1;
+    const struct message_set members = message_set_of(set);
+    int failed;
     enum hvd_status status = drain(set, err);
-    return status == HVD_OK
-               ? runner->engine->and_words(runner->comm, &word, 1, set->setup.timeout_ms, err)
-               : status;
+    return status == HVD_OK ? messages_agree(&members, "", &failed, err) : status;
 }
 
 void gpu_set_end(struct gpu_set *set, enum hvd_status status, const char *text)

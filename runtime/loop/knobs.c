@@ -136,38 +136,31 @@ int settings_compare(const struct settings *own, int rank, const void *bytes, si
                : error_set(err, "rank %d has another version of libhvd than rank 0", rank);
 }
 
-static void compare_all(const struct settings *own, int size, const struct buf *all,
-                        const size_t *lengths, struct error *difference)
-{
-    const char *at = buf_text(all) + lengths[0];
-    for (int rank = 1; rank < size; rank++) {
-        if (settings_compare(own, rank, at, lengths[rank], difference) != 0)
-            return;
-        at += lengths[rank];
-    }
-}
-
-enum hvd_status knobs_agree(const struct engine *engine, struct engine_comm *comm, int rank,
-                            int size, const struct settings *settings, int64_t timeout_ms,
+enum hvd_status knobs_agree(const struct message_set *set, const struct settings *settings,
                             struct error *err)
 {
-    AUTO_BUF struct buf all = BUF_INIT(CORE_MESSAGE_MAX), answer = BUF_INIT(CORE_MESSAGE_MAX);
-    size_t *lengths AUTO_FREE = mem_array((size_t)size, sizeof *lengths);
+    AUTO_BUF struct buf first = BUF_INIT(CORE_MESSAGE_MAX);
     struct error difference = ERROR_INIT;
-    bool root = rank == 0;
-    enum hvd_status status =
-        engine->gather_messages(comm, buf_text(&settings->bytes), settings->bytes.length,
-                                root ? &all : NULL, root ? lengths : NULL, timeout_ms, err);
+    uint64_t length = settings->bytes.length;
+    int failed;
+    enum hvd_status status = messages_from_root(set, &length, sizeof length, err);
     if (status != HVD_OK)
         return status;
-    if (root)
-        compare_all(settings, size, &all, lengths, &difference);
-    buf_puts(&answer, difference.text);
-    status = engine->broadcast_message(comm, &answer, timeout_ms, err);
-    if (status != HVD_OK || answer.length == 0)
+    char *room = buf_reserve(&first, (size_t)length);
+    if (room == NULL) {
+        error_set(err, "the settings of rank 0 have %llu bytes", (unsigned long long)length);
+        return HVD_ERR_ENGINE;
+    }
+    if (set->rank == 0)
+        memcpy(room, buf_text(&settings->bytes), (size_t)length);
+    status = messages_from_root(set, room, (size_t)length, err);
+    if (status != HVD_OK)
         return status;
-    error_set(err, "%s", buf_text(&answer));
-    return HVD_ERR_MISMATCH;
+    buf_commit(&first, (size_t)length);
+    settings_compare(&(struct settings){first}, set->rank, buf_text(&settings->bytes),
+                     settings->bytes.length, &difference);
+    status = messages_agree(set, difference.text, &failed, err);
+    return status == HVD_OK && failed >= 0 ? HVD_ERR_MISMATCH : status;
 }
 
 static void add_number(struct settings *settings, const char *name, int64_t value)

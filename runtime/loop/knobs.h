@@ -19,7 +19,7 @@
 #include "base/error.h"
 #include "core/codec.h"
 #include "core/tuner.h"
-#include "engine/engine.h"
+#include "engine/messages.h"
 #include "engine/setup.h"
 
 struct knobs {
@@ -47,10 +47,9 @@ void settings_add(struct settings *settings, const char *name, const char *value
 /* Adds the settings that all ranks must share. */
 void knobs_add(const struct knobs *knobs, struct settings *settings);
 
-/* Compares the settings of all ranks of the job. Collective over `comm`. HVD_ERR_MISMATCH on every
- * rank, with the same text: they differ. */
-enum hvd_status knobs_agree(const struct engine *engine, struct engine_comm *comm, int rank,
-                            int size, const struct settings *settings, int64_t timeout_ms,
+/* Compares the settings of all ranks of the set. HVD_ERR_MISMATCH on every rank, with the same
+ * text: they differ. */
+enum hvd_status knobs_agree(const struct message_set *set, const struct settings *settings,
                             struct error *err);
 
 /* The log of autotune: comma-separated values in the columns of Horovod. Each round has a row, and

@@ -327,14 +327,17 @@ static int *ranks_of(const struct request *request)
 static enum hvd_status agree_on_start(const struct set_maker *maker, enum hvd_status status,
                                       struct error *err)
 {
-    uint64_t ready = status == HVD_OK ? 1 : 0;
+    const char *problem = status == HVD_OK ? "" : err->text;
+    int failed = -1;
     struct process_set *all = sets_hold(maker->sets, 0);
+    const struct message_set ranks = {maker->engine, set_comm(all), maker->place->rank,
+                                      maker->place->size, maker->setup->timeout_ms};
     if (status == HVD_OK || status == HVD_ERR_MEMORY)
-        status = maker->engine->and_words(set_comm(all), &ready, 1, maker->setup->timeout_ms, err);
+        status = messages_agree(&ranks, problem, &failed, err);
     set_release(all);
-    if (status != HVD_OK || ready != 0)
+    if (status != HVD_OK || failed < 0)
         return status;
-    error_set(err, "a rank could not make the process set");
+    error_wrap(err, "rank %d could not make the process set", failed);
     return HVD_ERR_ENGINE;
 }
 

@@ -389,24 +389,26 @@ static enum hvd_status make_all_sets(struct world *world, const struct hvd_init_
 static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_options *options,
                                      struct error *err)
 {
-    int size = world->place.size, rank = world->place.rank;
+    int size = world->place.size;
     struct settings settings;
-    int *ranks AUTO_FREE = members_all(size);
+    int *ranks AUTO_FREE = members_all(size), *sizes AUTO_FREE = members_all(size);
     enum hvd_status status =
         world->engine->comm_create(world->engine_world, 0, ranks, size, &world->first_comm, err);
     if (status != HVD_OK)
         return status;
-    struct engine_comm *comm = world->first_comm;
+    const struct message_set all = {world->engine, world->first_comm, world->place.rank, size,
+                                    world->setup.timeout_ms};
     settings_init(&settings);
     settings_add(&settings, "the version of libhvd", HVDRUN_VERSION);
     knobs_add(&world->knobs, &settings);
     add_static_sets(options, &settings);
-    status = knobs_agree(world->engine, comm, rank, size, &settings, world->setup.timeout_ms, err);
+    status = knobs_agree(&all, &settings, err);
     settings_destroy(&settings);
-    uint64_t words[2] = {(uint64_t)world->place.local_size, ~(uint64_t)world->place.local_size};
     if (status == HVD_OK)
-        status = world->engine->and_words(comm, words, 2, world->setup.timeout_ms, err);
-    world->homogeneous = words[0] == ~words[1]; /* no bit differs anywhere */
+        status = messages_share(&all, &world->place.local_size, sizeof *sizes, sizes, err);
+    world->homogeneous = true;
+    for (int i = 1; i < size; i++)
+        world->homogeneous = world->homogeneous && sizes[i] == sizes[0];
     return status;
 }
 
@@ -421,9 +423,7 @@ static enum hvd_status open_engine(struct world *world, setup_get *get, struct e
     char *folder AUTO_FREE = engine_folder();
     status = engine_load(folder, name, &world->engine, err);
     if (status == HVD_OK)
-        status = world->engine->open(&world->setup, &world->engine_world, err);
-    if (status == HVD_OK)
-        world->engine->place(world->engine_world, &world->place);
+        status = world->engine->open(&world->setup, &world->engine_world, &world->place, err);
     return status;
 }
 

@@ -27,7 +27,7 @@ static double microseconds(const struct side *side, bool engine, float *data, si
 {
     struct error err = ERROR_INIT;
     int times = count < 100000 ? 100 : 1;
-    worker_check(side->worker->engine->barrier(side->comm, &err), &err, "barrier");
+    worker_check(worker_barrier(side->worker, side->comm, &err), &err, "barrier");
     int64_t start = clock_mono_ns();
     for (int i = 0; i < times; i++) {
         if (engine)

@@ -98,10 +98,9 @@ static int world_open(void *context, struct error *err)
     t->opened = true;
     status = setup_read(&setup, getenv, err);
     if (status == HVD_OK)
-        status = t->engine->open(&setup, &t->engine_world, err);
+        status = t->engine->open(&setup, &t->engine_world, &t->place, err);
     if (status != HVD_OK)
         return status;
-    t->engine->place(t->engine_world, &t->place);
     elastic_notices_take(t->notices); /* what came before is about an earlier change */
     open_reader(t);
     return make_comm(t, err);

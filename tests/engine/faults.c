@@ -31,7 +31,7 @@ static void *wait_in_other_set(void *argument)
 {
     struct other_set *other = argument;
     struct error err = ERROR_INIT;
-    worker_check(other->worker->engine->barrier(other->comm, &err), &err, "barrier of a slow set");
+    worker_check(worker_barrier(other->worker, other->comm, &err), &err, "barrier of a slow set");
     return NULL;
 }
 
@@ -77,7 +77,6 @@ static void expect_lost(enum hvd_status status, const struct error *err, const c
 /* Rank 0 never comes, and ends when the others have closed. */
 static void run_abort_of(const struct worker *w, bool collective)
 {
-    uint64_t word = 1;
     struct error err = ERROR_INIT;
     struct engine_comm *comm = worker_comm(w, 0), *never = NULL;
     float *data AUTO_FREE = mem_array(ELEMENTS, sizeof *data);
@@ -88,10 +87,10 @@ static void run_abort_of(const struct worker *w, bool collective)
         pthread_create(&thread, NULL, abort_soon, (void *)w);
         expect_lost(collective
                         ? w->engine->allreduce(comm, data, ELEMENTS, HVD_FLOAT32, HVD_SUM, &err)
-                        : w->engine->and_words(comm, &word, 1, 0, &err),
+                        : worker_barrier(w, comm, &err),
                     &err, "a call that was woken");
         pthread_join(thread, NULL);
-        expect_lost(w->engine->barrier(comm, &err), &err, "a call after abort");
+        expect_lost(worker_barrier(w, comm, &err), &err, "a call after abort");
         int rank = w->place.rank;
         expect_lost(w->engine->comm_create(w->world, 5, &rank, 1, &never, &err), &err,
                     "comm_create after abort");
@@ -143,7 +142,7 @@ static void run_killed(const struct worker *w)
     while (status == HVD_OK)
         status = w->engine->allreduce(comm, data, ELEMENTS, HVD_FLOAT32, HVD_SUM, &err);
     expect_lost(status, &err, "the call during which a rank died");
-    expect_lost(w->engine->barrier(comm, &err), &err, "a later call");
+    expect_lost(worker_barrier(w, comm, &err), &err, "a later call");
     w->engine->comm_destroy(comm);
 }
 
@@ -152,7 +151,7 @@ static void run_silent(const struct worker *w)
     struct error err = ERROR_INIT;
     struct engine_comm *comm = worker_comm(w, 0);
     if (w->place.rank != 1)
-        expect_lost(w->engine->barrier(comm, &err), &err, "a wait for a silent rank");
+        expect_lost(worker_barrier(w, comm, &err), &err, "a wait for a silent rank");
     else
         nanosleep(&(struct timespec){.tv_sec = 2}, NULL);
     w->engine->comm_destroy(comm);

@@ -39,8 +39,7 @@ void worker_open(struct worker *worker)
     if (piece != NULL)
         setup.piece = strtoul(piece, NULL, 10);
     worker_check(engine_load(folder, name, &worker->engine, &err), &err, "load");
-    worker_check(worker->engine->open(&setup, &worker->world, &err), &err, "open");
-    worker->engine->place(worker->world, &worker->place);
+    worker_check(worker->engine->open(&setup, &worker->world, &worker->place, &err), &err, "open");
 }
 
 void worker_close(struct worker *worker)
@@ -59,4 +58,18 @@ struct engine_comm *worker_comm(const struct worker *worker, uint64_t id)
     worker_check(worker->engine->comm_create(worker->world, id, ranks, count, &comm, &err), &err,
                  "comm_create");
     return comm;
+}
+
+struct message_set worker_set(const struct worker *worker, struct engine_comm *comm)
+{
+    return (struct message_set){worker->engine, comm, worker->place.rank, worker->place.size,
+                                20000};
+}
+
+enum hvd_status worker_barrier(const struct worker *worker, struct engine_comm *comm,
+                               struct error *err)
+{
+    const struct message_set set = worker_set(worker, comm);
+    int failed;
+    return messages_agree(&set, "", &failed, err);
 }

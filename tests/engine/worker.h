@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "engine/engine.h"
+#include "engine/messages.h"
 
 struct worker {
     const struct engine *engine;
@@ -18,8 +18,13 @@ struct worker {
 void worker_open(struct worker *worker);
 void worker_close(struct worker *worker);
 
-/* A communicator of all ranks. */
+/* A communicator of all ranks, and as a set. */
 struct engine_comm *worker_comm(const struct worker *worker, uint64_t id);
+struct message_set worker_set(const struct worker *worker, struct engine_comm *comm);
+
+/* Waits for all ranks. */
+enum hvd_status worker_barrier(const struct worker *worker, struct engine_comm *comm,
+                               struct error *err);
 
 __attribute__((noreturn, format(printf, 1, 2))) void worker_fail(const char *format, ...);
 

@@ -22,7 +22,6 @@
 #include "engine/elements.h"
 #include "engine/engine.h"
 #include "engine/gloo/shim.h"
-#include "engine/messages.h"
 #include "engine/setup.h"
 #include "engine/store.h"
 
@@ -101,7 +100,6 @@ struct engine_comm {
     struct engine_comm *next;
     struct mesh *mesh;
     int rank, size; /* in the set */
-    int64_t timeout_ms;
 };
 
 static enum hvd_status check_setup(const struct engine_setup *setup, struct error *err)
@@ -135,7 +133,7 @@ static void gloo_close(struct engine_world *world)
 }
 
 static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine_world **world,
-                                 struct error *err)
+                                 struct engine_place *place, struct error *err)
 {
     enum hvd_status status = check_setup(setup, err);
     struct device *device = NULL;
@@ -144,7 +142,7 @@ static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine
     if (status != HVD_OK)
         return status;
     struct engine_world *made = mem_alloc(sizeof *made);
-    made->place = setup->place;
+    made->place = *place = setup->place;
     made->host = mem_strdup(setup->address);
     made->port = setup->port;
     made->own_host = mem_strdup(setup->host);
@@ -171,11 +169,6 @@ static void gloo_abort(struct engine_world *world)
     for (struct engine_comm *comm = world->first; comm != NULL; comm = comm->next)
         mesh_wake(comm->mesh);
     pthread_mutex_unlock(&world->lock);
-}
-
-static void gloo_place(const struct engine_world *world, struct engine_place *place)
-{
-    *place = world->place;
 }
 
 /* From then on abort() finds it. */
@@ -258,7 +251,6 @@ static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id,
     struct engine_comm *made = mem_alloc(sizeof *made);
     made->rank = own;
     made->size = count;
-    made->timeout_ms = world->timeout_ms;
     status = mesh_create(world->device, own, count, world->timeout_ms, &made->mesh, err);
     if (status == HVD_OK)
         status = join(world, made, err);
@@ -294,8 +286,7 @@ static enum hvd_status gloo_allreduce(struct engine_comm *comm, void *data, size
     reduce_function *reduce = find(type, op, err);
     if (reduce == NULL)
         return HVD_ERR_UNSUPPORTED;
-    return mesh_allreduce(comm->mesh, data, count, hvd_type_bytes((int)type), reduce,
-                          comm->timeout_ms, err);
+    return mesh_allreduce(comm->mesh, data, count, hvd_type_bytes((int)type), reduce, err);
 }
 
 static enum hvd_status gloo_allgatherv(struct engine_comm *comm, const void *in, void *out,
@@ -307,13 +298,15 @@ static enum hvd_status gloo_allgatherv(struct engine_comm *comm, const void *in,
 static enum hvd_status gloo_broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
                                       struct error *err)
 {
-    return mesh_broadcast(comm->mesh, data, bytes, root, comm->timeout_ms, err);
+    return mesh_broadcast(comm->mesh, data, bytes, root, err);
 }
 
 static enum hvd_status gloo_alltoallv(struct engine_comm *comm, const void *in,
                                       const size_t *send_bytes, void *out,
-                                      const size_t *receive_bytes, struct error *err)
+                                      const size_t *receive_bytes, int64_t timeout_ms,
+                                      struct error *err)
 {
+    (void)timeout_ms;
     return mesh_alltoallv(comm->mesh, in, send_bytes, out, receive_bytes, err);
 }
 
@@ -347,60 +340,6 @@ static enum hvd_status gloo_reducescatter(struct engine_comm *comm, const void *
     return HVD_OK;
 }
 
-static enum hvd_status gloo_barrier(struct engine_comm *comm, struct error *err)
-{
-    return mesh_barrier(comm->mesh, err);
-}
-
-static enum hvd_status send_bytes(struct engine_comm *comm, const void *bytes, size_t length,
-                                  int64_t timeout_ms, struct error *err)
-{
-    return mesh_send(comm->mesh, 0, bytes, length, timeout_ms, err);
-}
-
-static enum hvd_status receive_bytes(struct engine_comm *comm, void *base, size_t length,
-                                     const size_t *offsets, const size_t *rooms, int64_t timeout_ms,
-                                     struct error *err)
-{
-    return mesh_receive_all(comm->mesh, base, length, offsets, rooms, timeout_ms, err);
-}
-
-static enum hvd_status broadcast_bytes(struct engine_comm *comm, void *data, size_t bytes,
-                                       int64_t timeout_ms, struct error *err)
-{
-    return mesh_broadcast(comm->mesh, data, bytes, 0, timeout_ms, err);
-}
-
-static const struct message_link gloo_link = {send_bytes, receive_bytes, broadcast_bytes};
-
-static enum hvd_status gloo_gather_messages(struct engine_comm *comm, const void *message,
-                                            size_t length, struct buf *all, size_t *lengths,
-                                            int64_t timeout_ms, struct error *err)
-{
-    return messages_gather(&gloo_link, comm, comm->rank, comm->size, message, length, all, lengths,
-                           timeout_ms, err);
-}
-
-static enum hvd_status gloo_broadcast_message(struct engine_comm *comm, struct buf *message,
-                                              int64_t timeout_ms, struct error *err)
-{
-    return messages_broadcast(&gloo_link, comm, comm->rank, message, timeout_ms, err);
-}
-
-static void and_function(void *out, const void *a, const void *b, size_t count)
-{
-    uint64_t *to = out;
-    const uint64_t *from = a, *other = b;
-    for (size_t i = 0; i < count; i++)
-        to[i] = from[i] & other[i];
-}
-
-static enum hvd_status gloo_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
-                                      int64_t timeout_ms, struct error *err)
-{
-    return mesh_allreduce(comm->mesh, words, count, sizeof *words, and_function, timeout_ms, err);
-}
-
 /* ---- The table ------------------------------------------------------------------------------- */
 
 static const struct engine engine_gloo = {
@@ -410,7 +349,6 @@ static const struct engine engine_gloo = {
     .open = gloo_open,
     .close = gloo_close,
     .abort = gloo_abort,
-    .place = gloo_place,
     .comm_create = gloo_comm_create,
     .comm_destroy = gloo_comm_destroy,
     .allreduce = gloo_allreduce,
@@ -418,10 +356,6 @@ static const struct engine engine_gloo = {
     .broadcast = gloo_broadcast,
     .alltoallv = gloo_alltoallv,
     .reducescatter = gloo_reducescatter,
-    .barrier = gloo_barrier,
-    .gather_messages = gloo_gather_messages,
-    .broadcast_message = gloo_broadcast_message,
-    .and_words = gloo_and_words,
 };
 
 __attribute__((visibility("default"))) const struct engine *hvd_engine_module(void)

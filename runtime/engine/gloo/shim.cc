@@ -101,13 +101,6 @@ class MeshContext final : public gloo::Context
 
 /* Gloo waits five of its time-outs for a connection. */
 constexpr int64_t connect_factor = 5;
-constexpr int64_t no_limit_ms = int64_t{365} * 24 * 3600 * 1000;
-constexpr uint64_t message_slot = uint64_t{0x70} << 56; /* Gloo's own begin with 0x01 to 0x08 */
-
-Milliseconds limit(int64_t timeout_ms)
-{
-    return Milliseconds(timeout_ms > 0 && timeout_ms < no_limit_ms ? timeout_ms : no_limit_ms);
-}
 
 /* Gloo's messages begin with "[file:line] ", and may end with a newline. */
 std::string plain(const char *what)
@@ -132,7 +125,6 @@ struct mesh {
     std::shared_ptr<WakeContext> transport;
     std::shared_ptr<MeshContext> context;
     std::vector<char> addresses;
-    Milliseconds timeout;
     std::atomic<bool> broken{false};
     std::timed_mutex in_use;         /* an operation runs */
     std::atomic<int> connecting{-1}; /* the peer that it connects to */
@@ -245,12 +237,11 @@ char *bytes_of(const void *data)
 }
 
 template <typename Element>
-void allreduce(struct mesh *mesh, void *data, size_t count, mesh_reduce *reduce, int64_t timeout_ms)
+void allreduce(struct mesh *mesh, void *data, size_t count, mesh_reduce *reduce)
 {
     gloo::AllreduceOptions options(mesh->context);
     options.setOutput(static_cast<Element *>(data), count);
     options.setReduceFunction(reduce);
-    options.setTimeout(limit(timeout_ms));
     gloo::allreduce(options);
 }
 
@@ -288,9 +279,9 @@ enum hvd_status mesh_create(struct device *device, int rank, int size, int64_t t
     return guard(err, [&] {
         auto made = std::make_unique<struct mesh>();
         made->device = device->device;
-        made->timeout = limit(timeout_ms);
+        const Milliseconds timeout(timeout_ms);
         made->sockets = device->device->createContext(rank, size);
-        made->sockets->setTimeout(std::max(made->timeout / connect_factor, Milliseconds(1)));
+        made->sockets->setTimeout(std::max(timeout / connect_factor, Milliseconds(1)));
         made->transport = std::make_shared<WakeContext>(made->sockets);
         for (int i = 0; i < size; i++) {
             if (i == rank)
@@ -301,11 +292,11 @@ enum hvd_status mesh_create(struct device *device, int rank, int size, int64_t t
             std::copy(address.begin(), address.end(),
                       made->addresses.begin() + static_cast<ptrdiff_t>(part) * i);
         }
-        made->sockets->setTimeout(made->timeout);
-        made->transport->setTimeout(made->timeout);
+        made->sockets->setTimeout(timeout);
+        made->transport->setTimeout(timeout);
         made->context = std::make_shared<MeshContext>(rank, size);
         made->context->use(made->device, made->transport);
-        made->context->setTimeout(made->timeout);
+        made->context->setTimeout(timeout);
         *mesh = made.release();
     });
 }
@@ -348,16 +339,16 @@ enum hvd_status mesh_connect(struct mesh *mesh, int peer, const void *addresses,
 }
 
 enum hvd_status mesh_allreduce(struct mesh *mesh, void *data, size_t count, size_t element_bytes,
-                               mesh_reduce *reduce, int64_t timeout_ms, struct error *err)
+                               mesh_reduce *reduce, struct error *err)
 {
     return run(mesh, err, [&] {
         if (count == 0)
             return;
         switch (element_bytes) {
-        case 1: return allreduce<uint8_t>(mesh, data, count, reduce, timeout_ms);
-        case 2: return allreduce<uint16_t>(mesh, data, count, reduce, timeout_ms);
-        case 4: return allreduce<uint32_t>(mesh, data, count, reduce, timeout_ms);
-        default: return allreduce<uint64_t>(mesh, data, count, reduce, timeout_ms);
+        case 1: return allreduce<uint8_t>(mesh, data, count, reduce);
+        case 2: return allreduce<uint16_t>(mesh, data, count, reduce);
+        case 4: return allreduce<uint32_t>(mesh, data, count, reduce);
+        default: return allreduce<uint64_t>(mesh, data, count, reduce);
         }
     });
 }
@@ -380,7 +371,7 @@ enum hvd_status mesh_allgatherv(struct mesh *mesh, const void *in, void *out, co
 }
 
 enum hvd_status mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
-                               int64_t timeout_ms, struct error *err)
+                               struct error *err)
 {
     return run(mesh, err, [&] {
         if (bytes == 0)
@@ -388,7 +379,6 @@ enum hvd_status mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int 
         gloo::BroadcastOptions options(mesh->context);
         options.setOutput(bytes_of(data), bytes);
         options.setRoot(root);
-        options.setTimeout(limit(timeout_ms));
         gloo::broadcast(options);
     });
 }
@@ -410,33 +400,5 @@ enum hvd_status mesh_barrier(struct mesh *mesh, struct error *err)
     return run(mesh, err, [&] {
         gloo::BarrierOptions options(mesh->context);
         gloo::barrier(options);
-    });
-}
-
-enum hvd_status mesh_send(struct mesh *mesh, int to, const void *bytes, size_t length,
-                          int64_t timeout_ms, struct error *err)
-{
-    return run(mesh, err, [&] {
-        auto buffer = mesh->context->createUnboundBuffer(bytes_of(bytes), length);
-        buffer->send(to, message_slot);
-        buffer->waitSend(limit(timeout_ms));
-    });
-}
-
-enum hvd_status mesh_receive_all(struct mesh *mesh, void *base, size_t length,
-                                 const size_t *offsets, const size_t *rooms, int64_t timeout_ms,
-                                 struct error *err)
-{
-    return run(mesh, err, [&] {
-        auto buffer = mesh->context->createUnboundBuffer(bytes_of(base), length);
-        int pending = 0;
-        for (int i = 0; i < mesh->transport->size; i++) {
-            if (i == mesh->transport->rank || rooms[i] == 0)
-                continue;
-            buffer->recv(i, message_slot, offsets[i], rooms[i]);
-            pending++;
-        }
-        for (; pending > 0; pending--)
-            buffer->waitRecv(limit(timeout_ms));
     });
 }

@@ -30,7 +30,7 @@ enum hvd_status device_create(const char *interface, struct device **device, str
 void device_destroy(struct device *device); /* its meshes may live on; accepts NULL */
 
 /* Begins to listen for the other ranks. `timeout_ms` is for a connection, and for each wait inside
- * of the operations. A smaller one applies to operations whose `timeout_ms` says so. */
+ * of the operations. */
 enum hvd_status mesh_create(struct device *device, int rank, int size, int64_t timeout_ms,
                             struct mesh **mesh, struct error *err);
 /* Closes the connections; bytes that were sent still arrive. Accepts NULL. */
@@ -50,23 +50,14 @@ typedef void mesh_reduce(void *out, const void *a, const void *b, size_t count);
 
 /* Operations. All buffers may be NULL if they have no bytes. */
 enum hvd_status mesh_allreduce(struct mesh *mesh, void *data, size_t count, size_t element_bytes,
-                               mesh_reduce *reduce, int64_t timeout_ms, struct error *err);
+                               mesh_reduce *reduce, struct error *err);
 enum hvd_status mesh_allgatherv(struct mesh *mesh, const void *in, void *out, const size_t *bytes,
                                 struct error *err);
 enum hvd_status mesh_broadcast(struct mesh *mesh, void *data, size_t bytes, int root,
-                               int64_t timeout_ms, struct error *err);
+                               struct error *err);
 enum hvd_status mesh_alltoallv(struct mesh *mesh, const void *in, const size_t *send_bytes,
                                void *out, const size_t *receive_bytes, struct error *err);
 enum hvd_status mesh_barrier(struct mesh *mesh, struct error *err);
-
-/* Sends bytes to one rank, and waits until they have left. */
-enum hvd_status mesh_send(struct mesh *mesh, int to, const void *bytes, size_t length,
-                          int64_t timeout_ms, struct error *err);
-/* Receives from each other rank i at most rooms[i] bytes, to base + offsets[i]. Nothing is received
- * from a rank whose room is 0. A message may be shorter, so it must say its own length. */
-enum hvd_status mesh_receive_all(struct mesh *mesh, void *base, size_t length,
-                                 const size_t *offsets, const size_t *rooms, int64_t timeout_ms,
-                                 struct error *err);
 
 #ifdef __cplusplus
 }

@@ -8,10 +8,9 @@
  * MPI is made under a lock. Such calls start requests or test them, and return at once, so sets
  * still do not wait for each other. But then the program itself must not call MPI at the same time.
  *
- * abort() wakes messages, barriers and alltoallv, and with less than MPI_THREAD_MULTIPLE all
- * operations. With it, an allreduce, allgatherv, broadcast or reducescatter is one blocking call of
- * MPI, which nothing can wake. Data operations have no time-out, because MPI does not say whether
- * it makes progress.
+ * abort() wakes alltoallv, and with less than MPI_THREAD_MULTIPLE all operations. With it, an
+ * allreduce, allgatherv, broadcast or reducescatter is one blocking call of MPI, which nothing can
+ * wake. These have no time-out, because MPI does not say whether it makes progress.
  *
  * This file has worlds and communicators. Operations are in mpi/operations.c.
  */
@@ -126,7 +125,7 @@ static void mpi_close(struct engine_world *world)
 }
 
 static enum hvd_status mpi_open(const struct engine_setup *setup, struct engine_world **world,
-                                struct error *err)
+                                struct engine_place *place, struct error *err)
 {
     struct engine_world *made = mem_alloc(sizeof *made);
     atomic_init(&made->aborted, false);
@@ -135,6 +134,7 @@ static enum hvd_status mpi_open(const struct engine_setup *setup, struct engine_
     mpi_types_init(&made->types);
     made->piece = setup->piece > 0 && setup->piece < PIECE ? setup->piece : PIECE;
     enum hvd_status status = set_up(made, setup, err);
+    *place = made->place;
     if (status == HVD_OK)
         *world = made;
     else
@@ -145,11 +145,6 @@ static enum hvd_status mpi_open(const struct engine_setup *setup, struct engine_
 static void mpi_abort(struct engine_world *world)
 {
     atomic_store(&world->aborted, true);
-}
-
-static void mpi_place(const struct engine_world *world, struct engine_place *place)
-{
-    *place = world->place;
 }
 
 static int create(struct engine_world *world, uint64_t id, const int *ranks, int count,
@@ -283,7 +278,6 @@ static const struct engine engine_mpi = {
     .open = mpi_open,
     .close = mpi_close,
     .abort = mpi_abort,
-    .place = mpi_place,
     .comm_create = mpi_comm_create,
     .comm_destroy = mpi_comm_destroy,
     .allreduce = mpi_allreduce,
@@ -291,10 +285,6 @@ static const struct engine engine_mpi = {
     .broadcast = mpi_broadcast,
     .alltoallv = mpi_alltoallv,
     .reducescatter = mpi_reducescatter,
-    .barrier = mpi_barrier,
-    .gather_messages = mpi_gather_messages,
-    .broadcast_message = mpi_broadcast_message,
-    .and_words = mpi_and_words,
     .mpi_members = mpi_members,
 };
 

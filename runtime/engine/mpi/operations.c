@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Data moves with MPI's blocking calls, because Open MPI is much faster with them. A world without
- * MPI_THREAD_MULTIPLE uses requests instead, as messages always do (mpi/request.h).
+ * MPI_THREAD_MULTIPLE uses requests instead, as alltoallv() always does (mpi/request.h).
  *
  * MPI counts elements and offsets in int. So broadcasts and reductions of more than `piece` bytes
  * are several, and moves of more are messages from rank to rank.
@@ -12,9 +12,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "engine/messages.h"
 
-enum { TAG_MESSAGE = 1, TAG_PIECE = 2 };
+enum { TAG_PIECE = 1 };
 
 /* The share of a rank in one call of an allreduce. Open MPI allocates as much memory as the call
  * reduces, and malloc() asks the kernel for each large block and gives it back. So several calls of
@@ -22,19 +21,19 @@ enum { TAG_MESSAGE = 1, TAG_PIECE = 2 };
 #define ALLREDUCE_SHARE ((size_t)2 << 20)
 
 /* One request: started with the lock held, then waited for. */
-#define RUN(comm, kind, timeout_ms, what, err, call)                                              \
-    ({                                                                                            \
-        MPI_Request request = MPI_REQUEST_NULL;                                                   \
-        request_lock((comm)->world);                                                              \
-        int code = (call);                                                                        \
-        request_unlock((comm)->world);                                                            \
-        enum hvd_status result = request_result(comm, code, what, err);                           \
-        result == HVD_OK ? request_wait(comm, &request, 1, kind, timeout_ms, what, err) : result; \
+#define RUN(comm, what, err, call)                                                 \
+    ({                                                                             \
+        MPI_Request request = MPI_REQUEST_NULL;                                    \
+        request_lock((comm)->world);                                               \
+        int code = (call);                                                         \
+        request_unlock((comm)->world);                                             \
+        enum hvd_status result = request_result(comm, code, what, err);            \
+        result == HVD_OK ? request_wait(comm, &request, 1, 0, what, err) : result; \
     })
 
-/* The same for data: `blocking` is the call that `call` begins. */
-#define RUN_DATA(comm, what, err, blocking, call)                                       \
-    ((comm)->world->one_at_a_time ? RUN(comm, REQUEST_DATA, 0, "MPI_I" what, err, call) \
+/* `blocking` is the call that `call` begins. */
+#define RUN_DATA(comm, what, err, blocking, call)                      \
+    ((comm)->world->one_at_a_time ? RUN(comm, "MPI_I" what, err, call) \
                                   : request_result(comm, blocking, "MPI_" what, err))
 
 static enum hvd_status find(const struct engine_comm *comm, enum hvd_type type, enum hvd_op op,
@@ -128,7 +127,7 @@ static int begin_transfer(struct engine_comm *comm, const struct transfer *one,
 }
 
 static enum hvd_status run_transfers(struct engine_comm *comm, const struct transfer *transfers,
-                                     int count, struct error *err)
+                                     int count, int64_t timeout_ms, struct error *err)
 {
     int total = 0, started = 0, code = MPI_SUCCESS;
     for (int i = 0; i < count; i++)
@@ -140,7 +139,7 @@ static enum hvd_status run_transfers(struct engine_comm *comm, const struct tran
     request_unlock(comm->world);
     enum hvd_status status = request_result(comm, code, "MPI_Isend", err);
     if (status == HVD_OK)
-        status = request_wait(comm, requests, started, REQUEST_DATA, 0, "MPI_Isend", err);
+        status = request_wait(comm, requests, started, timeout_ms, "MPI_Isend", err);
     free(requests); /* also if they are not complete: MPI does not use this array later */
     return status;
 }
@@ -148,7 +147,7 @@ static enum hvd_status run_transfers(struct engine_comm *comm, const struct tran
 /* Each rank sends send[i] bytes to rank i from in + send_at[i], and receives in the same way. */
 static enum hvd_status move(struct engine_comm *comm, char *in, const size_t *send,
                             const size_t *send_at, char *out, const size_t *receive,
-                            const size_t *receive_at, struct error *err)
+                            const size_t *receive_at, int64_t timeout_ms, struct error *err)
 {
     int size = comm->size, own = comm->rank;
     struct transfer *transfers AUTO_FREE = mem_array(2 * (size_t)size, sizeof *transfers);
@@ -159,7 +158,7 @@ static enum hvd_status move(struct engine_comm *comm, char *in, const size_t *se
     }
     if (receive[own] > 0 && out + receive_at[own] != in + send_at[own])
         memcpy(out + receive_at[own], in + send_at[own], receive[own]);
-    return run_transfers(comm, transfers, 2 * size, err);
+    return run_transfers(comm, transfers, 2 * size, timeout_ms, err);
 }
 
 static size_t *offsets_new(const size_t *sizes, int count)
@@ -211,7 +210,7 @@ enum hvd_status mpi_allgatherv(struct engine_comm *comm, const void *in, void *o
         size_t *send_at AUTO_FREE = mem_array(size, sizeof *send_at);
         for (size_t i = 0; i < size; i++)
             send[i] = own;
-        return move(comm, (char *)in, send, send_at, out, bytes, at, err);
+        return move(comm, (char *)in, send, send_at, out, bytes, at, 0, err);
     }
     struct layout layout = layout_new(bytes, comm->size);
     char *place = (char *)out + layout.offsets[comm->rank];
@@ -226,7 +225,8 @@ enum hvd_status mpi_allgatherv(struct engine_comm *comm, const void *in, void *o
 }
 
 enum hvd_status mpi_alltoallv(struct engine_comm *comm, const void *in, const size_t *send_bytes,
-                              void *out, const size_t *receive_bytes, struct error *err)
+                              void *out, const size_t *receive_bytes, int64_t timeout_ms,
+                              struct error *err)
 {
     enum hvd_status status = request_may_start(comm, err);
     if (status != HVD_OK)
@@ -234,7 +234,8 @@ enum hvd_status mpi_alltoallv(struct engine_comm *comm, const void *in, const si
     size_t *send_at AUTO_FREE = offsets_new(send_bytes, comm->size);
     size_t *receive_at AUTO_FREE = offsets_new(receive_bytes, comm->size);
     /* A rank cannot see whether the sums of all ranks fit an int, as MPI_Ialltoallv needs it. */
-    return move(comm, (char *)in, send_bytes, send_at, out, receive_bytes, receive_at, err);
+    return move(comm, (char *)in, send_bytes, send_at, out, receive_bytes, receive_at, timeout_ms,
+                err);
 }
 
 /* A reduction to each rank in turn, in pieces. */
@@ -278,80 +279,4 @@ enum hvd_status mpi_reducescatter(struct engine_comm *comm, const void *in, void
         MPI_Ireduce_scatter(in, out, layout.counts, mpi_type, mpi_op, comm->comm, &request));
     layout_free(comm, &layout);
     return status;
-}
-
-enum hvd_status mpi_barrier(struct engine_comm *comm, struct error *err)
-{
-    enum hvd_status status = request_may_start(comm, err);
-    return status == HVD_OK ? RUN(comm, REQUEST_MESSAGE, 0, "MPI_Ibarrier", err,
-                                  MPI_Ibarrier(comm->comm, &request))
-                            : status;
-}
-
-static enum hvd_status send_bytes(struct engine_comm *comm, const void *bytes, size_t length,
-                                  int64_t timeout_ms, struct error *err)
-{
-    enum hvd_status status = request_may_start(comm, err);
-    return status == HVD_OK
-               ? RUN(comm, REQUEST_MESSAGE, timeout_ms, "MPI_Isend", err,
-                     MPI_Isend(bytes, (int)length, MPI_BYTE, 0, TAG_MESSAGE, comm->comm, &request))
-               : status;
-}
-
-static enum hvd_status receive_bytes(struct engine_comm *comm, void *base, size_t length,
-                                     const size_t *offsets, const size_t *rooms, int64_t timeout_ms,
-                                     struct error *err)
-{
-    (void)length;
-    enum hvd_status status = request_may_start(comm, err);
-    if (status != HVD_OK)
-        return status;
-    int count = 0, code = MPI_SUCCESS;
-    MPI_Request *requests = mem_array((size_t)comm->size, sizeof(MPI_Request));
-    request_lock(comm->world);
-    for (int i = 0; i < comm->size && code == MPI_SUCCESS; i++)
-        if (i != comm->rank && rooms[i] > 0)
-            code = MPI_Irecv((char *)base + offsets[i], (int)rooms[i], MPI_BYTE, i, TAG_MESSAGE,
-                             comm->comm, &requests[count++]);
-    request_unlock(comm->world);
-    status = request_result(comm, code, "MPI_Irecv", err);
-    if (status == HVD_OK)
-        status = request_wait(comm, requests, count, REQUEST_MESSAGE, timeout_ms, "MPI_Irecv", err);
-    free(requests);
-    return status;
-}
-
-static enum hvd_status broadcast_bytes(struct engine_comm *comm, void *data, size_t bytes,
-                                       int64_t timeout_ms, struct error *err)
-{
-    enum hvd_status status = request_may_start(comm, err);
-    return status == HVD_OK ? RUN(comm, REQUEST_MESSAGE, timeout_ms, "MPI_Ibcast", err,
-                                  MPI_Ibcast(data, (int)bytes, MPI_BYTE, 0, comm->comm, &request))
-                            : status;
-}
-
-static const struct message_link mpi_link = {send_bytes, receive_bytes, broadcast_bytes};
-
-enum hvd_status mpi_gather_messages(struct engine_comm *comm, const void *message, size_t length,
-                                    struct buf *all, size_t *lengths, int64_t timeout_ms,
-                                    struct error *err)
-{
-    return messages_gather(&mpi_link, comm, comm->rank, comm->size, message, length, all, lengths,
-                           timeout_ms, err);
-}
-
-enum hvd_status mpi_broadcast_message(struct engine_comm *comm, struct buf *message,
-                                      int64_t timeout_ms, struct error *err)
-{
-    return messages_broadcast(&mpi_link, comm, comm->rank, message, timeout_ms, err);
-}
-
-enum hvd_status mpi_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
-                              int64_t timeout_ms, struct error *err)
-{
-    enum hvd_status status = request_may_start(comm, err);
-    return status == HVD_OK ? RUN(comm, REQUEST_MESSAGE, timeout_ms, "MPI_Iallreduce", err,
-                                  MPI_Iallreduce(MPI_IN_PLACE, words, (int)count, MPI_UINT64_T,
-                                                 MPI_BAND, comm->comm, &request))
-                            : status;
 }

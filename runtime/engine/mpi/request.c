@@ -12,8 +12,8 @@
 #define HOT_NS 50000
 #define DATA_SPIN_NS 1000000000
 #define DATA_SLEEP_NS 20000
-#define MESSAGE_SPIN_NS 200000
-#define MESSAGE_SLEEP_NS 1000000
+#define LIMITED_SPIN_NS 200000
+#define LIMITED_SLEEP_NS 1000000
 
 void request_lock(struct engine_world *world)
 {
@@ -61,16 +61,16 @@ static void sleep_ns(int64_t ns)
     ppoll(NULL, 0, &(struct timespec){.tv_nsec = ns}, NULL);
 }
 
-static void give_way(enum request_kind kind, int64_t waited_ns)
+static void give_way(bool limited, int64_t waited_ns)
 {
     if (waited_ns < HOT_NS)
         return;
-    if (waited_ns < (kind == REQUEST_DATA ? DATA_SPIN_NS : MESSAGE_SPIN_NS))
+    if (waited_ns < (limited ? LIMITED_SPIN_NS : DATA_SPIN_NS))
         sched_yield();
-    else if (kind == REQUEST_DATA)
+    else if (!limited)
         sleep_ns(DATA_SLEEP_NS);
     else
-        sleep_ns(waited_ns / 8 < MESSAGE_SLEEP_NS ? waited_ns / 8 : MESSAGE_SLEEP_NS);
+        sleep_ns(waited_ns / 8 < LIMITED_SLEEP_NS ? waited_ns / 8 : LIMITED_SLEEP_NS);
 }
 
 /* Not HVD_OK: give up. */
@@ -88,8 +88,7 @@ static enum hvd_status may_wait(struct engine_comm *comm, int64_t waited_ns, int
 }
 
 enum hvd_status request_wait(struct engine_comm *comm, MPI_Request *requests, int count,
-                             enum request_kind kind, int64_t timeout_ms, const char *what,
-                             struct error *err)
+                             int64_t timeout_ms, const char *what, struct error *err)
 {
     int64_t start = clock_mono_ns();
     for (;;) {
@@ -107,7 +106,7 @@ enum hvd_status request_wait(struct engine_comm *comm, MPI_Request *requests, in
             atomic_store(&comm->world->aborted, true);
             return status;
         }
-        give_way(kind, waited);
+        give_way(timeout_ms > 0, waited);
     }
 }
 

@@ -5,7 +5,7 @@
  * A blocking call of MPI cannot be woken. A request can be tested until it is complete, late, or
  * given up after abort(). Between two tests the wait gives the processor away, except in its first
  * 50 microseconds. A wait for data spins so for a second, as MPI does: data comes soon, because the
- * ranks have agreed before. A wait for a message spins for 0.2 ms. Then it sleeps for longer and
+ * ranks have agreed before. A wait with a limit spins for 0.2 ms. Then it sleeps for longer and
  * longer times, at most 1 ms.
  */
 #pragma once
@@ -48,8 +48,6 @@ struct engine_comm {
     bool broken;    /* an earlier call failed */
 };
 
-enum request_kind { REQUEST_DATA, REQUEST_MESSAGE };
-
 /* Before MPI calls: takes the lock of a world without MPI_THREAD_MULTIPLE. */
 void request_lock(struct engine_world *world);
 void request_unlock(struct engine_world *world);
@@ -68,8 +66,7 @@ enum hvd_status request_result(struct engine_comm *comm, int code, const char *w
  * into their buffers in any later call. So a failure, also a time-out, aborts the world.
  * `timeout_ms` 0: no limit. `what` is the name of the MPI call that began them. */
 enum hvd_status request_wait(struct engine_comm *comm, MPI_Request *requests, int count,
-                             enum request_kind kind, int64_t timeout_ms, const char *what,
-                             struct error *err);
+                             int64_t timeout_ms, const char *what, struct error *err);
 
 void mpi_types_init(struct mpi_types *types);
 /* An error code of MPI. */
@@ -89,15 +86,8 @@ enum hvd_status mpi_allgatherv(struct engine_comm *comm, const void *in, void *o
 enum hvd_status mpi_broadcast(struct engine_comm *comm, void *data, size_t bytes, int root,
                               struct error *err);
 enum hvd_status mpi_alltoallv(struct engine_comm *comm, const void *in, const size_t *send_bytes,
-                              void *out, const size_t *receive_bytes, struct error *err);
+                              void *out, const size_t *receive_bytes, int64_t timeout_ms,
+                              struct error *err);
 enum hvd_status mpi_reducescatter(struct engine_comm *comm, const void *in, void *out,
                                   const size_t *counts, enum hvd_type type, enum hvd_op op,
                                   struct error *err);
-enum hvd_status mpi_barrier(struct engine_comm *comm, struct error *err);
-enum hvd_status mpi_gather_messages(struct engine_comm *comm, const void *message, size_t length,
-                                    struct buf *all, size_t *lengths, int64_t timeout_ms,
-                                    struct error *err);
-enum hvd_status mpi_broadcast_message(struct engine_comm *comm, struct buf *message,
-                                      int64_t timeout_ms, struct error *err);
-enum hvd_status mpi_and_words(struct engine_comm *comm, uint64_t *words, size_t count,
-                              int64_t timeout_ms, struct error *err);

@@ -42,11 +42,12 @@ struct engine_comm {
 };
 
 static enum hvd_status copy_parts(struct engine_comm *comm, const void *in, const size_t *send,
-                                  void *out, const size_t *receive, struct error *err)
+                                  void *out, const size_t *receive, int64_t timeout_ms,
+                                  struct error *err)
 {
     struct engine_world *world = comm->world;
     char *to = out;
-    (void)err;
+    (void)timeout_ms, (void)err;
     world->ranks[comm->rank].in = in;
     world->ranks[comm->rank].send = send;
     pthread_barrier_wait(&world->barrier);
@@ -66,9 +67,10 @@ static enum hvd_status copy_parts(struct engine_comm *comm, const void *in, cons
 }
 
 static enum hvd_status refuse(struct engine_comm *comm, const void *in, const size_t *send,
-                              void *out, const size_t *receive, struct error *err)
+                              void *out, const size_t *receive, int64_t timeout_ms,
+                              struct error *err)
 {
-    (void)comm, (void)in, (void)send, (void)out, (void)receive;
+    (void)timeout_ms, (void)comm, (void)in, (void)send, (void)out, (void)receive;
     error_set(err, "rank 1 is gone");
     return HVD_ERR_PEER_LOST;
 }

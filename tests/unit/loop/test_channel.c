@@ -43,13 +43,13 @@ struct engine_comm {
 struct meeting {
     pthread_mutex_t lock;
     pthread_cond_t told;
-    struct buf invitation;
-    struct invitation points;
+    struct invitation invitation, points;
+    bool is_told;
     int stop, size;
     const char *interface;
     int64_t timeout_ms;
-    void (*at_root)(struct meeting *meeting);                   /* when the root listens */
-    void (*at_member)(struct meeting *meeting, struct buf *in); /* what a member is told */
+    void (*at_root)(struct meeting *meeting);                            /* when the root listens */
+    void (*at_member)(struct meeting *meeting, struct invitation *told); /* what it is told */
     struct engine_comm comms[RANKS_MAX];
     struct channel *channels[RANKS_MAX];
     enum hvd_status statuses[RANKS_MAX];
@@ -64,32 +64,33 @@ struct meeting {
     atomic_bool is_over;
 };
 
-static enum hvd_status broadcast_message(struct engine_comm *comm, struct buf *message,
-                                         int64_t timeout_ms, struct error *err)
+static enum hvd_status alltoallv(struct engine_comm *comm, const void *in, const size_t *send,
+                                 void *out, const size_t *receive, int64_t timeout_ms,
+                                 struct error *err)
 {
     struct meeting *meeting = comm->meeting;
-    (void)timeout_ms;
-    (void)err;
+    struct invitation *told = out;
+    (void)send, (void)timeout_ms, (void)err;
+    assert_int_equal(receive[0], sizeof *told);
     pthread_mutex_lock(&meeting->lock);
     if (comm->rank == 0) {
-        if (invitation_read(message, &meeting->points) != 0)
-            meeting->points.count = 0; /* it listens nowhere */
+        memcpy(&meeting->points, in, sizeof meeting->points);
         if (meeting->at_root != NULL)
             meeting->at_root(meeting);
-        buf_append(&meeting->invitation, buf_text(message), message->length);
+        memcpy(&meeting->invitation, in, sizeof meeting->invitation);
+        meeting->is_told = true;
         pthread_cond_broadcast(&meeting->told);
-    } else {
-        while (meeting->invitation.length == 0)
-            pthread_cond_wait(&meeting->told, &meeting->lock);
-        buf_append(message, buf_text(&meeting->invitation), meeting->invitation.length);
-        if (meeting->at_member != NULL)
-            meeting->at_member(meeting, message);
     }
+    while (!meeting->is_told)
+        pthread_cond_wait(&meeting->told, &meeting->lock);
+    *told = meeting->invitation;
+    if (comm->rank != 0 && meeting->at_member != NULL)
+        meeting->at_member(meeting, told);
     pthread_mutex_unlock(&meeting->lock);
     return HVD_OK;
 }
 
-static const struct engine engine = {.name = "test", .broadcast_message = broadcast_message};
+static const struct engine engine = {.name = "test", .alltoallv = alltoallv};
 
 static void *open_one(void *context)
 {
@@ -121,7 +122,7 @@ static void begin_root(struct meeting *meeting)
 {
     begin(meeting, 0);
     pthread_mutex_lock(&meeting->lock);
-    while (meeting->invitation.length == 0)
+    while (!meeting->is_told)
         pthread_cond_wait(&meeting->told, &meeting->lock);
     pthread_mutex_unlock(&meeting->lock);
 }
@@ -137,7 +138,6 @@ static int meeting_setup(void **state)
     struct meeting *meeting = calloc(1, sizeof *meeting);
     pthread_mutex_init(&meeting->lock, NULL);
     pthread_cond_init(&meeting->told, NULL);
-    buf_init(&meeting->invitation, 1 << 16);
     meeting->stop = eventfd(0, EFD_CLOEXEC);
     meeting->size = 2;
     meeting->interface = "lo";
@@ -158,7 +158,6 @@ static int meeting_teardown(void **state)
     }
     fd_close(&meeting->listener);
     fd_close(&meeting->stop);
-    buf_destroy(&meeting->invitation);
     pthread_mutex_destroy(&meeting->lock);
     pthread_cond_destroy(&meeting->told);
     free(meeting);
@@ -244,21 +243,17 @@ static void attacker_listens(struct meeting *meeting, void *(*attack)(void *))
 /* The last point may be one of this host, which a member likes best. */
 static void forget_local(struct invitation *told)
 {
-    told->count -= told->points[told->count - 1].local ? 1 : 0;
+    told->count -= told->points[told->count - 1].kind == POINT_LOCAL ? 1 : 0;
 }
 
-static void lead_to_attacker(struct meeting *meeting, struct buf *in)
+static void lead_to_attacker(struct meeting *meeting, struct invitation *told)
 {
-    struct invitation told;
     struct sockaddr_in name;
     socklen_t length = sizeof name;
-    assert_int_equal(invitation_read(in, &told), 0);
     getsockname(meeting->listener, (struct sockaddr *)&name, &length);
-    forget_local(&told);
-    told.points[0].port = name.sin_port;
-    told.count = meeting->other_points ? told.count : 1;
-    buf_clear(in);
-    invitation_write(&told, in);
+    forget_local(told);
+    told->points[0].port = name.sin_port;
+    told->count = meeting->other_points ? told->count : 1;
 }
 
 /* Passes on what both say, until one of them ends it. Counts what the root says. */
@@ -330,15 +325,11 @@ static void test_on_one_host(void **state)
     assert_int_equal(family_of(meeting->channels[1]), AF_UNIX);
 }
 
-static void hide_name(struct meeting *meeting, struct buf *in)
+static void hide_name(struct meeting *meeting, struct invitation *told)
 {
-    struct invitation told;
     (void)meeting;
-    assert_int_equal(invitation_read(in, &told), 0);
-    assert_true(told.points[told.count - 1].local);
-    told.points[told.count - 1].address[0] ^= 1; /* as on another host: nobody has the name */
-    buf_clear(in);
-    invitation_write(&told, in);
+    assert_true(told->points[told->count - 1].kind == POINT_LOCAL);
+    told->points[told->count - 1].address[0] ^= 1; /* as on another host: nobody has the name */
 }
 
 static void test_on_another_host(void **state)
@@ -352,15 +343,11 @@ static void test_on_another_host(void **state)
     assert_int_equal(family_of(meeting->channels[1]), AF_INET);
 }
 
-static void leave_ipv6(struct meeting *meeting, struct buf *in)
+static void leave_ipv6(struct meeting *meeting, struct invitation *told)
 {
-    struct invitation told;
     (void)meeting;
-    assert_int_equal(invitation_read(in, &told), 0);
-    forget_local(&told);
-    told.points[0].port = 0; /* nobody is there */
-    buf_clear(in);
-    invitation_write(&told, in);
+    forget_local(told);
+    told->points[0].port = 0; /* nobody is there */
 }
 
 static void test_ipv6_alone(void **state)
@@ -387,7 +374,8 @@ static void test_only_at_the_interface(void **state)
         const struct meeting_point *point = &meeting->points.points[i];
         struct in6_addr six;
         memcpy(&six, point->address, sizeof six);
-        assert_true(point->ipv6 ? IN6_IS_ADDR_LOOPBACK(&six) : point->address[0] == 127);
+        assert_true(point->kind == POINT_IPV6 ? IN6_IS_ADDR_LOOPBACK(&six)
+                                              : point->address[0] == 127);
     }
     begin(meeting, 1);
     join_all(meeting);
