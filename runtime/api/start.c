@@ -211,24 +211,17 @@ static int stop_timeline(void)
 
 /* Start and end */
 
-static void attach(void)
-{
-    if (attached.timeline == NULL)
-        attached.timeline = timeline_create(0);
-    struct loop_joints joints = {
-        .stalled = stalled, .goes_on = goes_on, .trace = timeline_trace(attached.timeline)};
-    loop_set_joints(&joints);
-}
-
 int hvd_init(const struct hvd_init_options *options)
 {
-    if (library_is_child())
-        return library_start(options); /* which refuses; the lock may be held by another thread */
+    struct loop_joints joints = {.stalled = stalled, .goes_on = goes_on};
+    if (library_is_child()) /* which is refused; the lock may be held by another thread */
+        return library_start(options, &joints);
     pthread_mutex_lock(&attached.lock);
     bool was_up = hvd_is_initialized();
-    if (!was_up)
-        attach();
-    enum hvd_status status = library_start(options);
+    if (attached.timeline == NULL)
+        attached.timeline = timeline_create(0);
+    joints.trace = timeline_trace(attached.timeline);
+    enum hvd_status status = library_start(options, &joints);
     if (status == HVD_OK && !was_up) {
         start_timeline_from_environment();
         open_line();

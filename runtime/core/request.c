@@ -130,6 +130,14 @@ size_t request_fused_bytes(const struct request *request, int size)
     return __builtin_mul_overflow(bytes, copies, &bytes) ? SIZE_MAX : bytes;
 }
 
+struct slice request_slice(const struct request *request, int rank, int size)
+{
+    size_t rows = (size_t)request->shape[0], among = (size_t)size, at = (size_t)rank;
+    size_t row = rows == 0 ? 0 : request_elements(request) / rows, more = rows % among;
+    return (struct slice){(rows / among * at + (at < more ? at : more)) * row,
+                          (rows / among + (at < more ? 1 : 0)) * row};
+}
+
 bool request_fuses(const struct request *a, const struct request *b)
 {
     if (a->kind != b->kind || a->on_gpu != b->on_gpu)

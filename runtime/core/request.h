@@ -69,6 +69,13 @@ size_t request_bytes(const struct request *request);
  * allgather, the others may bring more or fewer rows. */
 size_t request_fused_bytes(const struct request *request, int size);
 
+/* The elements of a set rank's part of a reducescatter among `size` ranks: the first ranks get one
+ * row more. */
+struct slice {
+    size_t first, count;
+};
+struct slice request_slice(const struct request *request, int rank, int size);
+
 /* Whether the operation moves data of a tensor. */
 bool request_has_tensor(const struct request *request);
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of hvd.h: process sets. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -14,29 +13,27 @@
 static enum hvd_status change_sets(struct world *world, struct request *request, int32_t *number)
 {
     struct error err = ERROR_INIT;
-    char text[ERROR_TEXT_MAX] = "";
     hvd_handle handle;
-    struct handles *handles = world_handles(world);
+    struct handles *handles = world->handles;
     struct submission *token = handle_create(handles, 1, NULL, NULL, true, &handle);
-    struct process_set *all = world_set(world, 0);
+    struct process_set *all = sets_hold(&world->sets, 0);
     enum hvd_status status = set_submit(all, request, token, 1, &err);
     if (status == HVD_OK) {
         set_hurry(all, token);
-        status = handle_wait(handles, handle, -1, (struct results){0}, number, text, sizeof text);
+        status = handle_wait(handles, handle, -1, (struct results){0}, number, &err);
     } else {
         handle_discard(handles, handle);
-        snprintf(text, sizeof text, "%s", err.text);
     }
     set_release(all);
     if (status == HVD_ERR_DUPLICATE_NAME)
         return library_fail(HVD_ERR_BUSY, "another thread of this rank does the same");
-    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);
+    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
 static enum hvd_status add(struct world *world, const int32_t *ranks, int32_t count, int32_t *set)
 {
     struct error err = ERROR_INIT;
-    int *sorted AUTO_FREE = members_sorted(ranks, count, world_place(world)->size, &err);
+    int *sorted AUTO_FREE = members_sorted(ranks, count, world->place.size, &err);
     if (sorted == NULL)
         return library_fail(HVD_ERR_ARGUMENT, "%s", err.text);
     struct request request = request_bare(KIND_ADD_SET, NULL);
@@ -49,7 +46,7 @@ static enum hvd_status add(struct world *world, const int32_t *ranks, int32_t co
 
 int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *set)
 {
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     int32_t number = -1;
@@ -58,7 +55,6 @@ int hvd_add_process_set(const int32_t *ranks, int32_t count, int32_t *set)
                                  : add(world, ranks, count, &number);
     if (status == HVD_OK || status == HVD_ERR_SET_EXISTS)
         *set = number;
-    library_leave();
     return status;
 }
 
@@ -69,7 +65,7 @@ static enum hvd_status unknown(int32_t set)
 
 static enum hvd_status remove_set(struct world *world, int32_t set)
 {
-    struct process_set *found = world_set(world, set);
+    struct process_set *found = sets_hold(&world->sets, set);
     struct request request = request_bare(KIND_REMOVE_SET, NULL);
     request.root = set;
     set_release(found);
@@ -82,32 +78,27 @@ static enum hvd_status remove_set(struct world *world, int32_t set)
 
 int hvd_remove_process_set(int32_t set)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return HVD_ERR_NOT_INITIALIZED;
-    enum hvd_status status = remove_set(world, set);
-    library_leave();
-    return status;
+    struct world *world AUTO_LEAVE = library_enter();
+    return world == NULL ? HVD_ERR_NOT_INITIALIZED : remove_set(world, set);
 }
 
 /* Calls `ask` with the set, if it exists. */
 static int with_set(int32_t set, int (*ask)(const struct process_set *set, void *context),
                     void *context)
 {
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
-    struct process_set *found = world_set(world, set);
+    struct process_set *found = sets_hold(&world->sets, set);
     int answer = found == NULL ? (int)unknown(set) : ask(found, context);
     set_release(found);
-    library_leave();
     return answer;
 }
 
 static int size_of(const struct process_set *set, void *context)
 {
     (void)context;
-    return set_size(set);
+    return set->setup.count;
 }
 
 int hvd_process_set_size(int32_t set)
@@ -118,10 +109,10 @@ int hvd_process_set_size(int32_t set)
 static int own_rank(const struct process_set *set, void *context)
 {
     (void)context;
-    return set_rank(set) >= 0
-               ? set_rank(set)
+    return set->rank >= 0
+               ? set->rank
                : (int)library_fail(HVD_ERR_NOT_MEMBER, "this rank is not a member of the set %d",
-                                   set_id(set));
+                                   set->setup.id);
 }
 
 int hvd_process_set_rank(int32_t set)
@@ -137,7 +128,7 @@ static int claim_gpu(const struct process_set *set, void *context)
         return rank;
     return *device < 0
                ? (int)library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", *device)
-               : set_claim_gpu(set, *device);
+               : gpu_set_claim(set->executor.gpu_set, *device);
 }
 
 int hvd_use_gpu(int32_t set, int32_t device)
@@ -154,9 +145,9 @@ static int list_ranks(const struct process_set *set, void *context)
     const struct ranks_room *out = context;
     if (out->room < 0 || (out->room > 0 && out->ranks == NULL))
         return library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
-    for (int i = 0; i < set_size(set) && i < out->room; i++)
-        out->ranks[i] = set_ranks(set)[i];
-    return set_size(set);
+    for (int i = 0; i < set->setup.count && i < out->room; i++)
+        out->ranks[i] = set->ranks[i];
+    return set->setup.count;
 }
 
 int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
@@ -166,14 +157,12 @@ int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
 
 int hvd_process_set_ids(int32_t *sets, int32_t room)
 {
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
-    int count = room < 0 || (room > 0 && sets == NULL)
-                    ? (int)library_fail(HVD_ERR_ARGUMENT, "the room for the numbers is not valid")
-                    : world_set_ids(world, sets, room);
-    library_leave();
-    return count;
+    return room < 0 || (room > 0 && sets == NULL)
+               ? (int)library_fail(HVD_ERR_ARGUMENT, "the room for the numbers is not valid")
+               : sets_ids(&world->sets, sets, room);
 }
 
 /* ---- Sets of MPI communicators --------------------------------------------------------------- */
@@ -183,17 +172,16 @@ static enum hvd_status own_set(const void *communicator, int32_t **ranks, int32_
 {
     struct error err = ERROR_INIT;
     int32_t *given = NULL;
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     enum hvd_status status = world_mpi_members(world, communicator, &given, count, &err);
     *ranks = NULL;
     if (status == HVD_OK && *count > 0) {
-        *ranks = members_sorted(given, *count, world_place(world)->size, &err);
+        *ranks = members_sorted(given, *count, world->place.size, &err);
         status = *ranks == NULL ? HVD_ERR_ARGUMENT : HVD_OK;
     }
     free(given);
-    library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 

@@ -81,7 +81,7 @@ static enum hvd_status submit_to(struct world *world, struct process_set *set,
                                  const struct batch *batch, const struct hvd_options *options,
                                  bool kept, hvd_handle *handle, struct error *err)
 {
-    struct handles *handles = world_handles(world);
+    struct handles *handles = world->handles;
     struct request one,
         *several AUTO_FREE = batch->count == 1 ? NULL : mem_array(batch->count, sizeof *several);
     struct request *requests = batch->count == 1 ? &one : several;
@@ -112,11 +112,11 @@ static enum hvd_status submit_in(struct world *world, const struct batch *batch,
         return HVD_ERR_ARGUMENT;
     }
     enum hvd_status status = world_failure(world, err);
-    struct process_set *set = world_set(world, own.set);
+    struct process_set *set = sets_hold(&world->sets, own.set);
     if (status == HVD_OK && set == NULL) {
         error_set(err, "there is not a process set with the number %d", own.set);
         status = HVD_ERR_UNKNOWN_SET;
-    } else if (status == HVD_OK && set_rank(set) < 0) {
+    } else if (status == HVD_OK && set->rank < 0) {
         error_set(err, "this rank is not a member of the process set %d", own.set);
         status = HVD_ERR_NOT_MEMBER;
     }
@@ -131,12 +131,11 @@ static enum hvd_status submit_in(struct world *world, const struct batch *batch,
 static int submit(const struct batch *batch, const struct hvd_options *options, hvd_handle *handle)
 {
     struct error err;
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     error_init(&err);
     enum hvd_status status = submit_in(world, batch, options, handle, &err);
-    library_leave();
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
@@ -153,18 +152,17 @@ static int submit_and_wait(const struct batch *batch, const struct hvd_options *
 
 int hvd_poll(hvd_handle handle)
 {
-    char text[ERROR_TEXT_MAX] = "";
-    struct world *world = library_enter();
+    struct error err = ERROR_INIT;
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
-    enum hvd_status status = handle_poll(world_handles(world), handle, text, sizeof text);
-    library_leave();
-    return status < 0 ? library_fail(status, "%s", text) : status;
+    enum hvd_status status = handle_poll(world->handles, handle, &err);
+    return status < 0 ? library_fail(status, "%s", err.text) : status;
 }
 
 static void hurry(void *context, int32_t set, const struct submission *submission)
 {
-    struct process_set *found = world_set(context, set);
+    struct process_set *found = sets_hold(&((struct world *)context)->sets, set);
     if (found != NULL)
         set_hurry(found, submission);
     set_release(found);
@@ -172,35 +170,34 @@ static void hurry(void *context, int32_t set, const struct submission *submissio
 
 /* Of a handle that is not complete. */
 static enum hvd_status wait_long(struct world *world, hvd_handle handle, int64_t timeout_ms,
-                                 struct results results, char *text, size_t room)
+                                 struct results results, struct error *err)
 {
-    struct handles *handles = world_handles(world);
+    struct handles *handles = world->handles;
     handles_wait_begin(handles); /* before the hurry, which makes others look for it */
     if (timeout_ms != 0)
         handle_pending(handles, handle, hurry, world);
-    enum hvd_status status = handle_wait(handles, handle, timeout_ms, results, NULL, text, room);
+    enum hvd_status status = handle_wait(handles, handle, timeout_ms, results, NULL, err);
     handles_wait_end(handles);
     return status;
 }
 
 static int wait_for(hvd_handle handle, int64_t timeout_ms, struct results results)
 {
-    char text[ERROR_TEXT_MAX];
-    struct world *world = library_enter();
+    struct error err;
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
-    text[0] = '\0';
+    error_init(&err);
     enum hvd_status status;
     if (results.items != NULL && results.items[0].size < sizeof results.items[0].size) {
-        snprintf(text, sizeof text, "the size of the result's struct is not set");
+        error_set(&err, "the size of the result's struct is not set");
         status = HVD_ERR_ARGUMENT;
     } else {
-        status = handle_take(world_handles(world), handle, results, text, sizeof text);
+        status = handle_take(world->handles, handle, results, &err);
         if (status == HVD_IN_PROGRESS)
-            status = wait_long(world, handle, timeout_ms, results, text, sizeof text);
+            status = wait_long(world, handle, timeout_ms, results, &err);
     }
-    library_leave();
-    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", text);
+    return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
 
 int hvd_wait(hvd_handle handle, int64_t timeout_ms, struct hvd_result *result)

@@ -94,20 +94,20 @@ static int check_reduction(const struct call *call, struct error *err)
 
 static int check_root(const struct process_set *set, int root, struct error *err)
 {
-    for (int i = 0; i < set_size(set); i++)
-        if (set_ranks(set)[i] == root)
+    for (int i = 0; i < set->setup.count; i++)
+        if (set->ranks[i] == root)
             return 0;
-    return error_set(err, "the root %d is not a rank of the process set %d", root, set_id(set));
+    return error_set(err, "the root %d is not a rank of the process set %d", root, set->setup.id);
 }
 
 static int check_splits(const struct process_set *set, const int64_t *splits, int64_t rows,
                         struct error *err)
 {
     int64_t left = rows;
-    if (splits == NULL && rows % set_size(set) != 0)
+    if (splits == NULL && rows % set->setup.count != 0)
         return error_set(err, "%lld rows are not a multiple of %d ranks: give the splits",
-                         (long long)rows, set_size(set));
-    for (int i = 0; splits != NULL && i < set_size(set); i++) {
+                         (long long)rows, set->setup.count);
+    for (int i = 0; splits != NULL && i < set->setup.count; i++) {
         if (splits[i] < 0)
             return error_set(err, "the split %lld for set rank %d is negative",
                              (long long)splits[i], i);
@@ -119,27 +119,19 @@ static int check_splits(const struct process_set *set, const int64_t *splits, in
     return 0;
 }
 
-/* Elements of this rank's part of a reducescatter. */
-static size_t own_part(const struct process_set *set, const struct request *request)
-{
-    int64_t rows = request->shape[0], size = set_size(set);
-    size_t row = rows == 0 ? 0 : request_elements(request) / (size_t)rows;
-    return (size_t)(rows / size + (set_rank(set) < rows % size ? 1 : 0)) * row;
-}
-
 static int check_buffers(const struct process_set *set, const struct call *call,
                          const struct request *request, struct error *err)
 {
     const struct hvd_tensor *tensor = call->tensor;
     size_t elements = request_elements(request), in = elements, out = elements;
-    bool is_root = call->kind == KIND_BROADCAST && set_ranks(set)[set_rank(set)] == call->root;
+    bool is_root = call->kind == KIND_BROADCAST && set->ranks[set->rank] == call->root;
     if (call->kind == KIND_BROADCAST && !is_root)
         in = 0;
     if (call->kind == KIND_ALLGATHER || call->kind == KIND_ALLTOALL ||
         (is_root && tensor->output == NULL))
         out = 0;
     if (call->kind == KIND_REDUCESCATTER)
-        out = own_part(set, request);
+        out = request_slice(request, set->rank, set->setup.count).count;
     if (check_buffer(tensor->input, "input", request, in, err) != 0)
         return -1;
     return check_buffer(tensor->output, "output", request, out, err);
@@ -180,7 +172,7 @@ static int device_of(const struct process_set *set, const struct hvd_tensor *ten
                      struct error *err)
 {
     char one[32], other[32];
-    struct gpus *gpus = set_gpus(set);
+    struct gpus *gpus = set->setup.owner->gpus;
     const void *input = tensor->input != NULL ? tensor->input : tensor->output;
     const void *output = tensor->output != NULL ? tensor->output : tensor->input;
     int in = gpus_find(gpus, input);
@@ -204,12 +196,12 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
                                   int device, struct error *err)
 {
     struct nccl_reduction reduction;
-    int used = set_claim_gpu(set, device);
+    int used = gpu_set_claim(set->executor.gpu_set, device);
     if (used != device) {
         error_set(err,
                   "'%.200s' is on GPU %d, and this rank uses GPU %d for the process set %d: use "
                   "one GPU for each process",
-                  request_name(request), device, used, set_id(set));
+                  request_name(request), device, used, set->setup.id);
         return HVD_ERR_UNSUPPORTED;
     }
     if (request->kind != KIND_ALLREDUCE && request->kind != KIND_REDUCESCATTER)
@@ -217,7 +209,7 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
     if (gpu_stage_has(request)) /* it has its own check */
         return HVD_OK;
     if (nccl_reduction_plan(request->type, request->op, request->prescale, request->postscale,
-                            set_size(set), &reduction, err) == HVD_OK)
+                            set->setup.count, &reduction, err) == HVD_OK)
         return HVD_OK;
     error_wrap(err, "'%.200s' is on a GPU", request_name(request));
     return HVD_ERR_UNSUPPORTED;
@@ -242,7 +234,7 @@ static enum hvd_status check_memory(const struct process_set *set, const struct 
     enum hvd_status status = check_nccl(set, request, device, err);
     if (status != HVD_OK)
         return status;
-    struct gpu *gpu = gpus_get(set_gpus(set), device, err);
+    struct gpu *gpu = gpus_get(set->setup.owner->gpus, device, err);
     if (gpu == NULL)
         return HVD_ERR_ARGUMENT;
     token->ready = mark_for(gpu, call, err);
@@ -281,13 +273,13 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
         token->input = tensor->input;
         token->output = tensor->output;
         if (call->splits != NULL)
-            token->splits = mem_dup(call->splits, (size_t)set_size(set) * sizeof(int64_t));
+            token->splits = mem_dup(call->splits, (size_t)set->setup.count * sizeof(int64_t));
         enum hvd_status status = check_memory(set, call, request, token, err);
         if (status != HVD_OK) {
             request_destroy(request);
             return status;
         }
     }
-    token->set = set_id(set);
+    token->set = set->setup.id;
     return HVD_OK;
 }

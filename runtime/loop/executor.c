@@ -29,15 +29,6 @@ static void lane_destroy(struct lane *lane)
     pthread_mutex_destroy(&lane->lock);
 }
 
-static void complete_all(const struct lane *lane, const struct action *action,
-                         const struct outcome *outcomes)
-{
-    struct submission **tokens AUTO_FREE = mem_array(action->count, sizeof(struct submission *));
-    for (size_t i = 0; i < action->count; i++)
-        tokens[i] = action->parts[i].token;
-    submissions_complete(lane->owner->handles, tokens, outcomes, action->count);
-}
-
 static enum hvd_status perform(struct lane *lane, const struct action *action,
                                struct outcome *outcomes, struct error *err)
 {
@@ -69,7 +60,7 @@ static void lane_run(struct lane *lane, const struct action *action)
             outcomes[i].text = err.text;
         }
     }
-    complete_all(lane, action, outcomes);
+    submissions_complete(lane->owner->handles, action->parts, action->count, outcomes);
 }
 
 /* ---- The thread of a lane -------------------------------------------------------------------- */
@@ -218,15 +209,6 @@ void executor_drain(struct executor *executor)
         lane_drain(&executor->lanes[i]);
 }
 
-static void fail(const struct executor *executor, const struct action *action,
-                 enum hvd_status status, const char *text)
-{
-    const struct outcome outcome = {.status = status, .text = text, .number = -1};
-    for (size_t i = 0; i < action->count; i++)
-        if (action->parts[i].token != NULL)
-            submission_complete(executor->owner->handles, action->parts[i].token, &outcome);
-}
-
 /* The submissions complete later. If it fails, the GPU must not write to them any more. Its first
  * operation uses the communicator of the first lane. */
 static void run_on_gpu(struct executor *executor, const struct action *action)
@@ -244,7 +226,7 @@ static void run_on_gpu(struct executor *executor, const struct action *action)
         status = first == HVD_OK ? status : first; /* the first reason counts */
     }
     gpu_set_end(executor->gpu_set, status, err.text);
-    fail(executor, action, status, err.text);
+    submissions_fail(owner->handles, action->parts, action->count, status, err.text);
 }
 
 /* Only what is the same on all ranks counts: not the parts of an allgather, for example. */

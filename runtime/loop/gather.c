@@ -9,62 +9,52 @@
 
 enum { BATCH_BYTES = 64 << 20 };
 
-/* How many rows of a tensor come from each member, and the memory for all of them. Members exchange
- * the numbers of rows first. */
-struct layout {
-    int64_t *rows;   /* from each set rank; goes to the outcome */
-    size_t *receive; /* the same in bytes */
-    size_t row_bytes, total;
-    int64_t total_rows;
-    void *data; /* `total` bytes; NULL: none */
-};
-
-/* `rows` is for the caller to fill in. */
-static void layout_init(const struct runner *runner, const struct request *request,
-                        struct layout *layout)
+void layout_init(const struct runner *runner, const struct request *request, struct layout *layout)
 {
     size_t size = (size_t)runner->size, bytes = hvd_type_bytes((int)request->type);
     for (int32_t i = 1; i < request->dims; i++)
         bytes *= (size_t)request->shape[i];
     *layout = (struct layout){.row_bytes = bytes};
     layout->rows = mem_array(size, sizeof *layout->rows);
-    layout->receive = mem_array(size, sizeof *layout->receive);
+    layout->receive = mem_array(2 * size, sizeof *layout->receive);
+    layout->send = layout->receive + size;
 }
 
-/* After a failure, the memory of the data may have to stay. So may the rows, if the engine was
- * `given_rows`. */
-static void layout_destroy(const struct runner *runner, struct layout *layout, bool given_rows)
+void layout_destroy(const struct runner *runner, struct layout *layout)
 {
     free(layout->receive);
-    if (given_rows)
-        runner_free(runner, layout->rows);
-    else
-        free(layout->rows);
+    runner_free(runner, layout->rows);
     runner_free(runner, layout->data);
 }
 
-/* Computes the rest from the rows, and makes the memory. -1: what the others announce cannot be
- * right, or does not fit the memory. */
-static int layout_measure(const struct runner *runner, struct layout *layout, struct error *err)
+/* Computes the rest from the rows. */
+static enum hvd_status layout_measure(const struct runner *runner, struct layout *layout,
+                                      struct error *err)
 {
     for (int i = 0; i < runner->size; i++) {
         size_t rows = (size_t)layout->rows[i];
         if (layout->rows[i] < 0 ||
             __builtin_mul_overflow(rows, layout->row_bytes, &layout->receive[i]) ||
-            __builtin_add_overflow(layout->total, layout->receive[i], &layout->total))
-            return error_set(err, "rank %d announces %lld rows", runner->ranks[i],
-                             (long long)layout->rows[i]);
+            __builtin_add_overflow(layout->total, layout->receive[i], &layout->total)) {
+            error_set(err, "rank %d announces %lld rows", runner->ranks[i],
+                      (long long)layout->rows[i]);
+            return HVD_ERR_MEMORY;
+        }
         layout->total_rows += layout->rows[i];
     }
-    layout->data = layout->total == 0 ? NULL : malloc(layout->total);
-    if (layout->total > 0 && layout->data == NULL)
-        return error_set(err, "there is not enough memory for a result of %zu bytes",
-                         layout->total);
-    return 0;
+    return HVD_OK;
 }
 
-/* The result goes to the program, with the rows from each rank. */
-static void layout_give(const struct runner *runner, struct layout *layout, struct outcome *outcome)
+static enum hvd_status layout_allocate(struct layout *layout, struct error *err)
+{
+    layout->data = layout->total == 0 ? NULL : malloc(layout->total);
+    if (layout->total == 0 || layout->data != NULL)
+        return HVD_OK;
+    error_set(err, "there is not enough memory for a result of %zu bytes", layout->total);
+    return HVD_ERR_MEMORY;
+}
+
+void layout_give(const struct runner *runner, struct layout *layout, struct outcome *outcome)
 {
     outcome->data = layout->data;
     outcome->rows = layout->total_rows;
@@ -79,46 +69,48 @@ static void layout_give(const struct runner *runner, struct layout *layout, stru
 static int64_t rows_for(const struct runner *runner, const struct part *part, int rank)
 {
     const struct submission *submission = part->token;
+    if (part->request.kind == KIND_ALLGATHER)
+        return part->request.shape[0];
     return submission->splits == NULL ? part->request.shape[0] / runner->size
                                       : submission->splits[rank];
 }
 
-/* All members learn how many rows they get from each. */
-static enum hvd_status exchange_splits(struct runner *runner, const struct part *part,
-                                       struct layout *layout, size_t *send, struct error *err)
+enum hvd_status layout_exchange(struct runner *runner, const struct part *part,
+                                struct layout *layout, struct error *err)
 {
     size_t size = (size_t)runner->size;
-    int64_t *rows AUTO_FREE = mem_array(size, sizeof *rows);
+    int64_t *rows = mem_array(size, sizeof *rows);
     size_t *bytes AUTO_FREE = mem_array(size, sizeof *bytes);
     for (size_t i = 0; i < size; i++) {
         rows[i] = rows_for(runner, part, (int)i);
         bytes[i] = sizeof *rows;
-        send[i] = (size_t)rows[i] * layout->row_bytes;
+        layout->send[i] = (size_t)rows[i] * layout->row_bytes;
     }
-    return runner_called(
+    enum hvd_status status = runner_called(
         runner, runner->engine->alltoallv(runner->comm, rows, bytes, layout->rows, bytes, 0, err));
+    runner_free(runner, rows);
+    return status == HVD_OK ? layout_measure(runner, layout, err) : status;
 }
 
 enum hvd_status alltoall_run(struct runner *runner, const struct part *part,
                              struct outcome *outcome, struct error *err)
 {
     const struct submission *submission = part->token;
-    size_t *send AUTO_FREE = mem_array((size_t)runner->size, sizeof *send);
     struct layout layout;
     layout_init(runner, &part->request, &layout);
-    enum hvd_status status = exchange_splits(runner, part, &layout, send, err);
-    if (status == HVD_OK && layout_measure(runner, &layout, err) != 0)
-        status = HVD_ERR_MEMORY;
+    enum hvd_status status = layout_exchange(runner, part, &layout, err);
+    if (status == HVD_OK)
+        status = layout_allocate(&layout, err);
     if (status == HVD_OK) {
         runner_activity(runner, TRACE_ACTIVITY_BEGIN, part, 1, "ALLTOALL");
-        status =
-            runner_called(runner, runner->engine->alltoallv(runner->comm, submission->input, send,
-                                                            layout.data, layout.receive, 0, err));
+        status = runner_called(runner, runner->engine->alltoallv(runner->comm, submission->input,
+                                                                 layout.send, layout.data,
+                                                                 layout.receive, 0, err));
         runner_activity(runner, TRACE_ACTIVITY_END, part, 1, "ALLTOALL");
     }
     if (status == HVD_OK)
         layout_give(runner, &layout, outcome);
-    layout_destroy(runner, &layout, true);
+    layout_destroy(runner, &layout);
     return status;
 }
 
@@ -157,8 +149,9 @@ static enum hvd_status exchange_rows(struct gather *gather, struct error *err)
     for (size_t i = 0; i < gather->count && status == HVD_OK; i++) {
         for (size_t rank = 0; rank < size; rank++)
             gather->layouts[i].rows[rank] = rows[rank * gather->count + i];
-        if (layout_measure(runner, &gather->layouts[i], err) != 0)
-            status = HVD_ERR_MEMORY;
+        status = layout_measure(runner, &gather->layouts[i], err);
+        if (status == HVD_OK)
+            status = layout_allocate(&gather->layouts[i], err);
     }
     runner_free(runner, rows);
     return status;
@@ -270,7 +263,7 @@ enum hvd_status gather_run(struct runner *runner, const struct part *parts, size
     for (size_t i = 0; i < count; i++) {
         if (status == HVD_OK)
             layout_give(runner, &layouts[i], &outcomes[i]);
-        layout_destroy(runner, &layouts[i], false);
+        layout_destroy(runner, &layouts[i]);
     }
     return status;
 }

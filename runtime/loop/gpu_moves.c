@@ -12,12 +12,6 @@
 enum { STEP_MS = 1 };
 #define NS_PER_S 1000000000
 
-/* What the members send to each other in an allgather or an alltoall. */
-struct sizes {
-    int64_t *rows; /* from each member; goes to the outcome */
-    size_t *send, *receive, total;
-};
-
 const char *gpu_moves_activity(const struct request *request)
 {
     if (gpu_stage_has(request))
@@ -50,21 +44,18 @@ static enum hvd_status allreduce(const struct runner *runner, struct nccl_comm *
                             : status;
 }
 
-/* The first ranks get one row more. */
 static enum hvd_status reducescatter(const struct runner *runner, struct nccl_comm *comm,
                                      const struct part *part, struct error *err)
 {
     const struct request *request = &part->request;
     const struct submission *submission = part->token;
-    size_t size = (size_t)runner->size, rows = (size_t)request->shape[0];
-    size_t elements = request_elements(request), row = rows == 0 ? 0 : elements / rows;
-    size_t *counts AUTO_FREE = mem_array(size, sizeof *counts);
+    size_t *counts AUTO_FREE = mem_array((size_t)runner->size, sizeof *counts);
     struct nccl_reduction reduction;
-    for (size_t i = 0; i < size; i++)
-        counts[i] = (rows / size + (i < rows % size ? 1 : 0)) * row;
+    for (int i = 0; i < runner->size; i++)
+        counts[i] = request_slice(request, i, runner->size).count;
     enum hvd_status status = nccl_reduction_plan(request->type, request->op, request->prescale,
                                                  request->postscale, runner->size, &reduction, err);
-    if (status != HVD_OK || elements == 0)
+    if (status != HVD_OK || request_elements(request) == 0)
         return status;
     return nccl_reducescatter(comm, submission->input, submission->output, counts,
                               hvd_type_bytes((int)request->type), &reduction, err);
@@ -75,111 +66,55 @@ static enum hvd_status broadcast(const struct runner *runner, struct nccl_comm *
 {
     const struct submission *submission = part->token;
     size_t bytes = request_bytes(&part->request);
-    int root = 0;
-    while (root < runner->size - 1 && runner->ranks[root] != part->request.root)
-        root++; /* it was checked when it was submitted */
-    return bytes == 0
-               ? HVD_OK
-               : nccl_broadcast(comm, submission->input, submission->output, bytes, root, err);
+    return bytes == 0 ? HVD_OK
+                      : nccl_broadcast(comm, submission->input, submission->output, bytes,
+                                       runner_root(runner, &part->request), err);
 }
 
 /* ---- Results whose size the members exchange first ------------------------------------------- */
 
-static size_t row_bytes(const struct request *request)
-{
-    size_t bytes = hvd_type_bytes((int)request->type);
-    for (int32_t i = 1; i < request->dims; i++)
-        bytes *= (size_t)request->shape[i];
-    return bytes;
-}
-
-static int64_t rows_for(const struct runner *runner, const struct part *part, int rank)
-{
-    const struct submission *submission = part->token;
-    if (part->request.kind == KIND_ALLGATHER)
-        return part->request.shape[0];
-    return submission->splits == NULL ? part->request.shape[0] / runner->size
-                                      : submission->splits[rank];
-}
-
-/* HVD_ERR_MEMORY: what the others announce cannot be right. */
-static enum hvd_status measure(const struct runner *runner, struct sizes *sizes, size_t row,
-                               struct error *err)
-{
-    for (int i = 0; i < runner->size; i++)
-        if (sizes->rows[i] < 0 ||
-            __builtin_mul_overflow((size_t)sizes->rows[i], row, &sizes->receive[i]) ||
-            __builtin_add_overflow(sizes->total, sizes->receive[i], &sizes->total)) {
-            error_set(err, "rank %d announces %lld rows", runner->ranks[i],
-                      (long long)sizes->rows[i]);
-            return HVD_ERR_MEMORY;
-        }
-    return HVD_OK;
-}
-
-static enum hvd_status exchange(struct runner *runner, const struct part *part, struct sizes *sizes,
-                                struct error *err)
-{
-    size_t size = (size_t)runner->size, row = row_bytes(&part->request);
-    int64_t *rows = mem_array(size, sizeof *rows);
-    size_t *bytes AUTO_FREE = mem_array(size, sizeof *bytes);
-    for (size_t i = 0; i < size; i++) {
-        rows[i] = rows_for(runner, part, (int)i);
-        bytes[i] = sizeof *rows;
-        sizes->send[i] = (size_t)rows[i] * row;
-    }
-    enum hvd_status status = runner_called(
-        runner, runner->engine->alltoallv(runner->comm, rows, bytes, sizes->rows, bytes, 0, err));
-    runner_free(runner, rows);
-    return status == HVD_OK ? measure(runner, sizes, row, err) : status;
-}
-
 static enum hvd_status move(struct nccl_comm *comm, const struct part *part,
-                            const struct sizes *sizes, void *data, struct error *err)
+                            const struct layout *layout, struct error *err)
 {
     const struct submission *submission = part->token;
     return part->request.kind == KIND_ALLGATHER
-               ? nccl_allgatherv(comm, submission->input, data, sizes->receive, err)
-               : nccl_alltoallv(comm, submission->input, sizes->send, data, sizes->receive, err);
+               ? nccl_allgatherv(comm, submission->input, layout->data, layout->receive, err)
+               : nccl_alltoallv(comm, submission->input, layout->send, layout->data,
+                                layout->receive, err);
 }
 
 /* Others may send nothing to this rank, and wait for what it sends to them. */
 static enum hvd_status move_into_new(struct nccl_comm *comm, const struct part *part,
-                                     const struct sizes *sizes, struct outcome *outcome,
-                                     struct error *err)
+                                     struct layout *layout, struct error *err)
 {
     const struct cuda *cuda = comm->setup.gpu->cuda;
     cuda_pointer data = 0;
     enum hvd_status status = HVD_OK;
-    if (sizes->total > 0)
-        status = nccl_comm_cuda(comm, cuda->memory_take(&data, sizes->total, comm->stream),
+    if (layout->total > 0)
+        status = nccl_comm_cuda(comm, cuda->memory_take(&data, layout->total, comm->stream),
                                 "cuMemAllocAsync", err);
-    if (status == HVD_OK && (sizes->total > 0 || part->request.kind == KIND_ALLTOALL))
-        status = move(comm, part, sizes, (void *)(uintptr_t)data, err);
-    if (status != HVD_OK && data != 0)
+    layout->data = (void *)(uintptr_t)data;
+    if (status == HVD_OK && (layout->total > 0 || part->request.kind == KIND_ALLTOALL))
+        status = move(comm, part, layout, err);
+    if (status == HVD_OK)
+        return status;
+    if (data != 0)
         cuda->memory_give(data, comm->stream);
-    else
-        outcome->data = (void *)(uintptr_t)data;
+    layout->data = NULL;
     return status;
 }
 
 static enum hvd_status gather(struct runner *runner, struct nccl_comm *comm,
                               const struct part *part, struct outcome *outcome, struct error *err)
 {
-    size_t size = (size_t)runner->size;
-    size_t *send AUTO_FREE = mem_array(size, sizeof *send);
-    size_t *receive AUTO_FREE = mem_array(size, sizeof *receive);
-    struct sizes sizes = {mem_array(size, sizeof(int64_t)), send, receive, 0};
-    enum hvd_status status = exchange(runner, part, &sizes, err);
-    if (status != HVD_OK) {
-        runner_free(runner, sizes.rows);
-        return status;
-    }
-    status = move_into_new(comm, part, &sizes, outcome, err);
-    outcome->splits = sizes.rows;
-    outcome->split_count = runner->size;
-    for (size_t i = 0; i < size; i++)
-        outcome->rows += sizes.rows[i];
+    struct layout layout;
+    layout_init(runner, &part->request, &layout);
+    enum hvd_status status = layout_exchange(runner, part, &layout, err);
+    if (status == HVD_OK)
+        status = move_into_new(comm, part, &layout, err);
+    if (status == HVD_OK)
+        layout_give(runner, &layout, outcome);
+    layout_destroy(runner, &layout);
     return status;
 }
 

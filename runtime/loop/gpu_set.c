@@ -160,19 +160,6 @@ static void trace_begin(const struct gpu_set *set, const struct part *parts, siz
     }
 }
 
-/* The program's streams wait for the operation instead of its threads. */
-static enum hvd_status complete_at_launch(const struct gpu_set *set, const struct gpu_mark *end,
-                                          const struct gpu_streams *streams,
-                                          const struct part *parts, size_t count,
-                                          const struct outcome *outcomes, struct error *err)
-{
-    enum hvd_status status = gpu_streams_hold(streams, set->comm, end, err);
-    for (size_t i = 0; i < count && status == HVD_OK; i++)
-        if (parts[i].token != NULL)
-            submission_complete(set->setup.handles, parts[i].token, &outcomes[i]);
-    return status;
-}
-
 static enum hvd_status move(struct gpu_set *set, const struct part *parts, size_t count,
                             struct outcome *outcomes, struct error *err)
 {
@@ -221,8 +208,8 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     struct gpu_mark *end = gpu_mark(set->gpu, set->comm->stream, err);
     status = end == NULL ? HVD_ERR_ENGINE : HVD_OK;
     bool early = set->setup.completes_at_launch && streams.all;
-    if (status == HVD_OK && early)
-        status = complete_at_launch(set, end, &streams, parts, count, outcomes, err);
+    if (status == HVD_OK && early) /* the program's streams wait instead of its threads */
+        status = gpu_streams_hold(&streams, set->comm, end, err);
     if (status != HVD_OK) {
         gpu_moves_drop(set->comm, outcomes, count);
         gpu_mark_release(end);
@@ -232,22 +219,12 @@ static enum hvd_status launch(struct gpu_set *set, const struct part *parts, siz
     if (flights_are_none(&set->flights))
         set->tick_ns = now_ns + TICK_NS;
     flights_add(&set->flights, end, parts, count, early ? NULL : outcomes, now_ns);
-    if (early)
+    if (early) {
+        submissions_complete(set->setup.handles, parts, count, outcomes);
         linger(set, now_ns);
-    else
+    } else
         take_off(set, parts, count);
     return HVD_OK;
-}
-
-static void refuse(const struct gpu_set *set, const struct part *parts, size_t count,
-                   const char *why)
-{
-    struct outcome outcome = OUTCOME_INIT;
-    outcome.status = HVD_ERR_UNSUPPORTED;
-    outcome.text = why;
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].token != NULL)
-            submission_complete(set->setup.handles, parts[i].token, &outcome);
 }
 
 enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_t count,
@@ -258,7 +235,7 @@ enum hvd_status gpu_set_run(struct gpu_set *set, const struct part *parts, size_
     if (set->comm == NULL)
         status = connect_members(set, &refused, err);
     if (refused)
-        refuse(set, parts, count, err->text);
+        submissions_fail(set->setup.handles, parts, count, HVD_ERR_UNSUPPORTED, err->text);
     if (status != HVD_OK || refused)
         return status;
     if (gpu_enter(set->gpu, err) != 0)

@@ -109,16 +109,15 @@ static void handle_release(struct handles *handles, struct handle *handle)
 }
 
 /* NULL is a handle that is not known. */
-static enum hvd_status handle_status(const struct handle *handle, char *text, size_t room)
+static enum hvd_status handle_status(const struct handle *handle, struct error *err)
 {
-    const char *from = handle == NULL ? "there is not a handle with this number" : handle->text;
-    if (from != NULL) {
-        strncpy(text, from, room - 1);
-        text[room - 1] = '\0';
+    if (handle == NULL) {
+        error_set(err, "there is not a handle with this number");
+        return HVD_ERR_UNKNOWN_HANDLE;
     }
-    return handle == NULL        ? HVD_ERR_UNKNOWN_HANDLE
-           : handle->pending > 0 ? HVD_IN_PROGRESS
-                                 : handle->status;
+    if (handle->text != NULL)
+        error_set(err, "%s", handle->text);
+    return handle->pending > 0 ? HVD_IN_PROGRESS : handle->status;
 }
 
 static void *run_callbacks(void *argument)
@@ -291,14 +290,23 @@ void submission_complete(struct handles *handles, struct submission *submission,
     pthread_mutex_unlock(&handles->lock);
 }
 
-void submissions_complete(struct handles *handles, struct submission *const *submissions,
-                          const struct outcome *outcomes, size_t count)
+void submissions_complete(struct handles *handles, const struct part *parts, size_t count,
+                          const struct outcome *outcomes)
 {
     pthread_mutex_lock(&handles->lock);
     for (size_t i = 0; i < count; i++)
-        if (submissions[i] != NULL)
-            complete(handles, submissions[i], &outcomes[i]);
+        if (parts[i].token != NULL)
+            complete(handles, parts[i].token, &outcomes[i]);
     pthread_mutex_unlock(&handles->lock);
+}
+
+void submissions_fail(struct handles *handles, const struct part *parts, size_t count,
+                      enum hvd_status status, const char *text)
+{
+    const struct outcome outcome = {.status = status, .text = text, .number = -1};
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].token != NULL)
+            submission_complete(handles, parts[i].token, &outcome);
 }
 
 void submission_launched(struct handles *handles, struct submission *submission)
@@ -342,10 +350,10 @@ void handle_discard(struct handles *handles, hvd_handle number)
     pthread_mutex_unlock(&handles->lock);
 }
 
-enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room)
+enum hvd_status handle_poll(struct handles *handles, hvd_handle number, struct error *err)
 {
     pthread_mutex_lock(&handles->lock);
-    enum hvd_status status = handle_status(handle_find(handles, number), text, room);
+    enum hvd_status status = handle_status(handle_find(handles, number), err);
     pthread_mutex_unlock(&handles->lock);
     return status;
 }
@@ -458,9 +466,9 @@ static bool wait_for(struct handles *handles, struct handle *handle, int64_t tim
 
 /* With the lock held: the handle is complete, or NULL. */
 static enum hvd_status take(struct handles *handles, struct handle *handle, struct results results,
-                            int32_t *number_out, char *text, size_t room)
+                            int32_t *number_out, struct error *err)
 {
-    enum hvd_status status = handle_status(handle, text, room);
+    enum hvd_status status = handle_status(handle, err);
     if (handle == NULL)
         return status;
     if (status == HVD_OK && results.items != NULL)
@@ -472,31 +480,31 @@ static enum hvd_status take(struct handles *handles, struct handle *handle, stru
 }
 
 enum hvd_status handle_take(struct handles *handles, hvd_handle number, struct results results,
-                            char *text, size_t room)
+                            struct error *err)
 {
     enum hvd_status status = HVD_IN_PROGRESS;
     pthread_mutex_lock(&handles->lock);
     struct handle *handle = handle_find(handles, number);
     if (handle == NULL || (handle->pending == 0 && handle->waiter == NULL))
-        status = take(handles, handle, results, NULL, text, room);
+        status = take(handles, handle, results, NULL, err);
     pthread_mutex_unlock(&handles->lock);
     return status;
 }
 
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
-                            struct results results, int32_t *number_out, char *text, size_t room)
+                            struct results results, int32_t *number_out, struct error *err)
 {
     pthread_mutex_lock(&handles->lock);
     struct handle *handle = handle_find(handles, number);
     enum hvd_status status;
     if (handle != NULL && handle->waiter != NULL) {
         status = HVD_ERR_BUSY;
-        strncpy(text, "another thread waits for this handle", room - 1);
+        error_set(err, "another thread waits for this handle");
     } else if (handle != NULL && handle->pending > 0 && !wait_for(handles, handle, timeout_ms)) {
         status = HVD_ERR_TIMEOUT;
-        strncpy(text, "the operation was not complete within the time limit", room - 1);
+        error_set(err, "the operation was not complete within the time limit");
     } else {
-        status = take(handles, handle, results, number_out, text, room);
+        status = take(handles, handle, results, number_out, err);
     }
     pthread_mutex_unlock(&handles->lock);
     return status;

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "core/action.h"
 #include "engine/nccl/gpus.h"
 #include "include/hvd.h"
 
@@ -64,10 +65,13 @@ void submission_complete(struct handles *handles, struct submission *submission,
  * handle polls it, for at most 20 ms. If it slept, it would wake up late. */
 void submission_launched(struct handles *handles, struct submission *submission);
 
-/* The same for the parts of one operation. A thread that waits for the first of them does not begin
- * to compete for the lock before the last one is complete. NULL is skipped. */
-void submissions_complete(struct handles *handles, struct submission *const *submissions,
-                          const struct outcome *outcomes, size_t count);
+/* The same for the parts of one operation, whose tokens are submissions or NULL. A thread that
+ * waits for the first of them does not begin to compete for the lock before the last one is
+ * complete. */
+void submissions_complete(struct handles *handles, const struct part *parts, size_t count,
+                          const struct outcome *outcomes);
+void submissions_fail(struct handles *handles, const struct part *parts, size_t count,
+                      enum hvd_status status, const char *text);
 
 /* A thread is about to wait for a handle, and has done so. While one does, what is in flight on a
  * GPU is worth a closer look. */
@@ -78,7 +82,7 @@ bool handles_are_awaited(const struct handles *handles);
 /* Submissions that are complete so far. */
 uint64_t handles_completed(struct handles *handles);
 
-enum hvd_status handle_poll(struct handles *handles, hvd_handle number, char *text, size_t room);
+enum hvd_status handle_poll(struct handles *handles, hvd_handle number, struct error *err);
 
 /* What a wait needs to know of the submissions that are pending. Calls `each` without a lock, so a
  * submission may be complete, and even gone, by then: its address is only a name for it. */
@@ -93,12 +97,12 @@ struct results {
     size_t count;
 };
 
-/* As hvd_wait_grouped(), and the text of the error. `number_out` (may be NULL) receives
+/* As hvd_wait_grouped(). `number_out` (may be NULL) receives
  * outcome.number. */
 enum hvd_status handle_wait(struct handles *handles, hvd_handle number, int64_t timeout_ms,
-                            struct results results, int32_t *number_out, char *text, size_t room);
+                            struct results results, int32_t *number_out, struct error *err);
 
 /* The same for a handle that is complete. HVD_IN_PROGRESS: it is not, or another thread waits for
  * it. */
 enum hvd_status handle_take(struct handles *handles, hvd_handle number, struct results results,
-                            char *text, size_t room);
+                            struct error *err);

@@ -24,7 +24,6 @@ static struct {
     struct world *world;    /* changes when nobody uses it: the state is not UP, and users is 0 */
     atomic_int users;
     uint32_t generation;
-    struct loop_joints joints;
     bool watches_forks;   /* mark_child() is registered */
     atomic_bool is_child; /* this process was forked while the library was up */
 } library = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -83,6 +82,12 @@ void library_leave(void)
     pthread_mutex_unlock(&library.lock);
 }
 
+void library_leave_at(struct world **world)
+{
+    if (*world != NULL)
+        library_leave();
+}
+
 static void set_state(enum state state)
 {
     pthread_mutex_lock(&library.lock);
@@ -104,7 +109,8 @@ static bool begin(enum state from, enum state to)
     return begun;
 }
 
-enum hvd_status library_start(const struct hvd_init_options *options)
+enum hvd_status library_start(const struct hvd_init_options *options,
+                              const struct loop_joints *joints)
 {
     struct hvd_init_options own = HVD_INIT_OPTIONS_INIT;
     struct error err = ERROR_INIT;
@@ -120,7 +126,7 @@ enum hvd_status library_start(const struct hvd_init_options *options)
     if (!library.watches_forks)
         library.watches_forks = pthread_atfork(NULL, NULL, mark_child) == 0;
     enum hvd_status status =
-        world_open(&own, getenv, &library.joints, library.generation, &library.world, &err);
+        world_open(&own, getenv, joints, library.generation, &library.world, &err);
     set_state(status == HVD_OK ? UP : DOWN);
     return status == HVD_OK ? HVD_OK : library_fail(status, "%s", err.text);
 }
@@ -148,52 +154,35 @@ bool hvd_is_initialized(void)
     return atomic_load(&library.state) == UP;
 }
 
-void loop_set_joints(const struct loop_joints *joints)
-{
-    pthread_mutex_lock(&library.lock);
-    library.joints = joints == NULL ? (struct loop_joints){0} : *joints;
-    pthread_mutex_unlock(&library.lock);
-}
-
 void loop_peer_lost(int rank, const char *why)
 {
     char text[ERROR_TEXT_MAX];
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return;
     snprintf(text, sizeof text, "rank %d was lost: %s", rank, why);
-    if (rank >= 0 && rank < world_place(world)->size && rank != world_place(world)->rank)
+    if (rank >= 0 && rank < world->place.size && rank != world->place.rank)
         world_lost(world, HVD_ERR_PEER_LOST, text);
-    library_leave();
 }
 
 void loop_peer_left(int rank)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return;
-    if (rank != world_place(world)->rank)
+    struct world *world AUTO_LEAVE = library_enter();
+    if (world != NULL && rank != world->place.rank)
         world_left(world, rank);
-    library_leave();
 }
 
 void loop_waits(loop_wait *take, void *context)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return;
-    world_waits(world, take, context);
-    library_leave();
+    struct world *world AUTO_LEAVE = library_enter();
+    if (world != NULL)
+        world_waits(world, take, context);
 }
 
 uint64_t loop_completed(void)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return 0;
-    uint64_t count = handles_completed(world_handles(world));
-    library_leave();
-    return count;
+    struct world *world AUTO_LEAVE = library_enter();
+    return world == NULL ? 0 : handles_completed(world->handles);
 }
 
 /* ---- Functions of hvd.h: places, what was built in ------------------------------------------- */
@@ -201,13 +190,9 @@ uint64_t loop_completed(void)
 /* -1: the library is not initialized. */
 static struct engine_place place(void)
 {
-    struct engine_place found = {-1, -1, -1, -1, -1, -1};
-    struct world *world = library_enter();
-    if (world == NULL)
-        return found;
-    found = *world_place(world);
-    library_leave();
-    return found;
+    static const struct engine_place nowhere = {-1, -1, -1, -1, -1, -1};
+    struct world *world AUTO_LEAVE = library_enter();
+    return world == NULL ? nowhere : world->place;
 }
 
 int hvd_rank(void)
@@ -243,22 +228,17 @@ int hvd_cross_size(void)
 int hvd_failure(void)
 {
     struct error err = ERROR_INIT;
-    struct world *world = library_enter();
+    struct world *world AUTO_LEAVE = library_enter();
     if (world == NULL)
         return HVD_ERR_NOT_INITIALIZED;
     enum hvd_status status = world_failure(world, &err);
-    library_leave();
     return status == HVD_OK ? HVD_OK : (int)library_fail(status, "%s", err.text);
 }
 
 bool hvd_is_homogeneous(void)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return false;
-    bool homogeneous = world_is_homogeneous(world);
-    library_leave();
-    return homogeneous;
+    struct world *world AUTO_LEAVE = library_enter();
+    return world != NULL && world->homogeneous;
 }
 
 int hvd_nccl_version(void)
@@ -277,10 +257,6 @@ bool hvd_engine_built(const char *engine)
 
 const char *hvd_engine(void)
 {
-    struct world *world = library_enter();
-    if (world == NULL)
-        return "";
-    const char *name = world_engine(world);
-    library_leave();
-    return name;
+    struct world *world AUTO_LEAVE = library_enter();
+    return world == NULL ? "" : world->engine->name;
 }

@@ -8,7 +8,8 @@
 #include "loop/world.h"
 
 /* hvd_init() and hvd_shutdown(), but for the timeline and the line to the launcher. */
-enum hvd_status library_start(const struct hvd_init_options *options);
+enum hvd_status library_start(const struct hvd_init_options *options,
+                              const struct loop_joints *joints);
 enum hvd_status library_stop(void);
 /* Whether this process was forked while the library was up: it must not use the library. */
 bool library_is_child(void);
@@ -16,13 +17,13 @@ bool library_is_child(void);
 /* The world, until library_leave(); NULL: the library is not initialized, and the error is set. */
 struct world *library_enter(void);
 void library_leave(void);
+/* For a variable that library_enter() has filled: leaves at its end. */
+void library_leave_at(struct world **world);
+#define AUTO_LEAVE __attribute__((cleanup(library_leave_at)))
 
 /* Sets the text of this thread's last error, and returns the status. */
 __attribute__((format(printf, 2, 3))) enum hvd_status library_fail(enum hvd_status status,
                                                                    const char *format, ...);
-
-/* From the next hvd_init() on. `joints` NULL: none. */
-void loop_set_joints(const struct loop_joints *joints);
 
 /* The launcher says that this rank has ended: everything that is pending fails at once with
  * HVD_ERR_PEER_LOST. From any thread; does nothing if the library is not initialized, or if `rank`

@@ -133,14 +133,6 @@ static enum hvd_status reduce_fused(struct runner *runner, const struct part *pa
 
 /* ---- Broadcast: tensors that are fused have the same root ------------------------------------ */
 
-static int set_rank_of(const struct runner *runner, int global)
-{
-    for (int i = 0; i < runner->size; i++)
-        if (runner->ranks[i] == global)
-            return i;
-    return 0; /* the root was checked when it was submitted */
-}
-
 static void copy(void *to, const void *from, size_t bytes)
 {
     if (bytes > 0 && to != NULL && to != from)
@@ -193,7 +185,7 @@ static void copy_all(const struct runner *runner, const struct part *parts, size
 static enum hvd_status broadcast_run(struct runner *runner, const struct part *parts, size_t count,
                                      struct error *err)
 {
-    int root = set_rank_of(runner, parts[0].request.root);
+    int root = runner_root(runner, &parts[0].request);
     bool is_root = root == runner->rank;
     size_t bytes = 0;
     if (count == 1)
@@ -224,27 +216,13 @@ static enum hvd_status broadcast_run(struct runner *runner, const struct part *p
  * A tensor that runs alone is copied only if it must be scaled before, or if it is in place.
  */
 
-/* Elements of the part of a set rank, and where they begin: the first ranks get one row more. */
-struct slice {
-    size_t first, count;
-};
-
-static struct slice slice_of(const struct runner *runner, const struct request *request, int rank)
-{
-    size_t size = (size_t)runner->size, rows = (size_t)request->shape[0], at = (size_t)rank;
-    size_t row = rows == 0 ? 0 : request_elements(request) / rows;
-    size_t more = rows % size;
-    return (struct slice){(rows / size * at + (at < more ? at : more)) * row,
-                          (rows / size + (at < more ? 1 : 0)) * row};
-}
-
 static size_t count_all(const struct runner *runner, const struct part *parts, size_t count,
                         size_t *counts)
 {
     size_t total = 0;
     for (int rank = 0; rank < runner->size; rank++)
         for (size_t i = 0; i < count; i++)
-            counts[rank] += slice_of(runner, &parts[i].request, rank).count;
+            counts[rank] += request_slice(&parts[i].request, rank, runner->size).count;
     for (int rank = 0; rank < runner->size; rank++)
         total += counts[rank];
     return total;
@@ -262,7 +240,7 @@ static void scatter_in(const struct runner *runner, const struct part *parts, si
     for (int rank = 0; rank < runner->size; rank++)
         for (size_t i = 0; i < count; i++) {
             const struct submission *submission = parts[i].token;
-            struct slice slice = slice_of(runner, &parts[i].request, rank);
+            struct slice slice = request_slice(&parts[i].request, rank, runner->size);
             scale_copy(type, at, bytes_at(submission->input, type, slice.first), slice.count,
                        parts[i].request.prescale);
             at += slice.count * hvd_type_bytes((int)type);
@@ -275,7 +253,7 @@ static void scatter_out(const struct runner *runner, const struct part *parts, s
     for (size_t i = 0; i < count; i++) {
         const struct request *request = &parts[i].request;
         const struct submission *submission = parts[i].token;
-        struct slice own = slice_of(runner, request, runner->rank);
+        struct slice own = request_slice(request, runner->rank, runner->size);
         scale_copy(request->type, submission->output, at, own.count,
                    runner_postscale(runner, request));
         at += own.count * hvd_type_bytes((int)request->type);

@@ -104,6 +104,14 @@ void runner_activity(const struct runner *runner, enum trace_kind kind, const st
     runner_trace_all(runner, kind, parts, count, what);
 }
 
+int runner_root(const struct runner *runner, const struct request *request)
+{
+    int root = 0;
+    while (root < runner->size - 1 && runner->ranks[root] != request->root)
+        root++; /* it was checked when it was submitted */
+    return root;
+}
+
 enum hvd_op runner_reduction(const struct request *request)
 {
     return request->op == HVD_AVERAGE ? HVD_SUM : request->op;

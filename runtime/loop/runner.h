@@ -54,6 +54,27 @@ double runner_postscale(const struct runner *runner, const struct request *reque
 enum hvd_status runner_adasum(struct runner *runner, const struct part *parts, size_t count,
                               void *data, struct error *err);
 
+/* The set rank of a broadcast's root. */
+int runner_root(const struct runner *runner, const struct request *request);
+
+/* How many rows of a tensor come from each member. Members exchange the numbers of rows first. */
+struct layout {
+    int64_t *rows;          /* from each set rank; goes to the outcome */
+    size_t *receive, *send; /* bytes from and to each; one block */
+    size_t row_bytes, total;
+    int64_t total_rows;
+    void *data; /* `total` bytes; NULL: none */
+};
+
+void layout_init(const struct runner *runner, const struct request *request, struct layout *layout);
+/* After a failure, the memory that the engine had may have to stay. */
+void layout_destroy(const struct runner *runner, struct layout *layout);
+/* Fills in all but the data. HVD_ERR_MEMORY: what the others announce cannot be right. */
+enum hvd_status layout_exchange(struct runner *runner, const struct part *part,
+                                struct layout *layout, struct error *err);
+/* The result goes to the program, with the rows from each rank. */
+void layout_give(const struct runner *runner, struct layout *layout, struct outcome *outcome);
+
 /* ---- Operations ------------------------------------------------------------------------------ */
 
 /*

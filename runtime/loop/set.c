@@ -16,27 +16,6 @@
 #define LEFT_NS ((int64_t)1000 * NS_PER_MS)      /* for the last message of a rank that has ended */
 #define GPU_LIMIT_NS (600 * (int64_t)1000000000) /* without HOROVOD_STALL_SHUTDOWN_TIME_SECONDS */
 
-struct process_set {
-    struct set_setup setup;
-    int *ranks, rank; /* `rank`: of this process in the set; -1: not a member */
-    atomic_int holders;
-    struct executor executor;
-    struct channel *channel;
-    pthread_t thread;
-    bool started;
-    pthread_mutex_t lock;
-    struct core *core;
-    /* Both under `lock`. Until when the thread sleeps (INT64_MIN: it is awake). Until when it waits
-     * for the others after set_leave() (INT64_MAX: it was not called). */
-    int64_t asleep_until_ns, leave_until_ns;
-    bool looks;    /* it looks again at once, so nobody needs to wake it; under `lock` */
-    int left_rank; /* a global rank whose process has ended; -1: none */
-    int64_t left_until_ns;
-    /* Only the thread uses these. */
-    bool ended, closed, over;
-    int64_t end_ns; /* when it stops waiting for others; INT64_MAX: not yet */
-};
-
 /* ---- Its thread ------------------------------------------------------------------------------ */
 
 static void lose(struct process_set *set, enum hvd_status status, const char *text)
@@ -280,41 +259,6 @@ void set_release(struct process_set *set)
     free(set);
 }
 
-int32_t set_id(const struct process_set *set)
-{
-    return set->setup.id;
-}
-
-int set_size(const struct process_set *set)
-{
-    return set->setup.count;
-}
-
-int set_rank(const struct process_set *set)
-{
-    return set->rank;
-}
-
-const int *set_ranks(const struct process_set *set)
-{
-    return set->ranks;
-}
-
-struct gpus *set_gpus(const struct process_set *set)
-{
-    return set->setup.owner->gpus;
-}
-
-int set_claim_gpu(const struct process_set *set, int device)
-{
-    return gpu_set_claim(set->executor.gpu_set, device);
-}
-
-struct engine_comm *set_comm(const struct process_set *set)
-{
-    return set->executor.lanes[0].runner.comm;
-}
-
 static bool has_failed(void *context)
 {
     const struct set_owner *owner = ((const struct process_set *)context)->setup.owner;
@@ -388,11 +332,6 @@ void set_stop(struct process_set *set)
         pthread_join(set->thread, NULL);
     set->started = false;
     executor_stop(&set->executor);
-}
-
-struct engine_comm *set_take_comm(struct process_set *set, int lane)
-{
-    return executor_take_comm(&set->executor, lane);
 }
 
 /* ---- Programs' threads ----------------------------------------------------------------------- */

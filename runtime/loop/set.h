@@ -12,9 +12,13 @@
  */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "core/config.h"
 #include "core/core.h"
 #include "engine/engine.h"
+#include "loop/channel.h"
 #include "loop/executor.h"
 
 /* What a process set is made of. */
@@ -31,7 +35,27 @@ struct set_setup {
     const struct set_owner *owner; /* borrowed */
 };
 
-struct process_set;
+/* Others read `setup`, `ranks` and `rank`. */
+struct process_set {
+    struct set_setup setup;
+    int *ranks, rank; /* `rank`: of this process in the set; -1: not a member */
+    atomic_int holders;
+    struct executor executor;
+    struct channel *channel;
+    pthread_t thread;
+    bool started;
+    pthread_mutex_t lock;
+    struct core *core;
+    /* Both under `lock`. Until when the thread sleeps (INT64_MIN: it is awake). Until when it waits
+     * for the others after set_leave() (INT64_MAX: it was not called). */
+    int64_t asleep_until_ns, leave_until_ns;
+    bool looks;    /* it looks again at once, so nobody needs to wake it; under `lock` */
+    int left_rank; /* a global rank whose process has ended; -1: none */
+    int64_t left_until_ns;
+    /* Only the thread uses these. */
+    bool ended, closed, over;
+    int64_t end_ns; /* when it stops waiting for others; INT64_MAX: not yet */
+};
 
 struct process_set *set_create(const struct set_setup *setup);
 
@@ -41,8 +65,6 @@ enum hvd_status set_start(struct process_set *set, struct engine_comm **comms, s
 
 /* Waits for the threads, which must end: see set_leave(). */
 void set_stop(struct process_set *set);
-/* After that: the communicator of a lane, for the caller to destroy; NULL: there is none. */
-struct engine_comm *set_take_comm(struct process_set *set, int lane);
 
 /* Sets live as long as somebody holds them. */
 struct process_set *set_hold(struct process_set *set);
@@ -70,13 +92,3 @@ void set_left(struct process_set *set, int rank);
 
 /* As core_waits(), from any thread. -1: this rank is not the root. */
 int set_waits(struct process_set *set, struct stall stalls[CORE_WAITS_MAX]);
-
-struct gpus *set_gpus(const struct process_set *set);
-/* This rank, which is a member, should use the GPU for the set. Returns the one that it uses. */
-int set_claim_gpu(const struct process_set *set, int device);
-
-int32_t set_id(const struct process_set *set);
-int set_size(const struct process_set *set);
-int set_rank(const struct process_set *set); /* of this process; -1: not a member */
-const int *set_ranks(const struct process_set *set);
-struct engine_comm *set_comm(const struct process_set *set); /* for its thread alone */

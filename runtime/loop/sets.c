@@ -126,9 +126,9 @@ static int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count)
     int32_t found = -1;
     pthread_mutex_lock(&sets->lock);
     for (int32_t i = 0; i < sets->count && found < 0; i++)
-        if (set_size(sets->items[i]) == count &&
-            memcmp(set_ranks(sets->items[i]), ranks, (size_t)count * sizeof *ranks) == 0)
-            found = set_id(sets->items[i]);
+        if (sets->items[i]->setup.count == count &&
+            memcmp(sets->items[i]->ranks, ranks, (size_t)count * sizeof *ranks) == 0)
+            found = sets->items[i]->setup.id;
     pthread_mutex_unlock(&sets->lock);
     return found;
 }
@@ -157,7 +157,7 @@ static void sets_add_take(struct sets *sets, struct process_set *set)
 static int32_t find(const struct sets *sets, int32_t id)
 {
     int32_t i = 0;
-    while (i < sets->count && set_id(sets->items[i]) != id)
+    while (i < sets->count && sets->items[i]->setup.id != id)
         i++;
     return i;
 }
@@ -191,7 +191,7 @@ int32_t sets_ids(struct sets *sets, int32_t *ids, int32_t room)
     pthread_mutex_lock(&sets->lock);
     int32_t count = sets->count;
     for (int32_t i = 0; i < count && i < room; i++)
-        ids[i] = set_id(sets->items[i]);
+        ids[i] = sets->items[i]->setup.id;
     pthread_mutex_unlock(&sets->lock);
     return count;
 }
@@ -252,8 +252,8 @@ static enum hvd_status make_comms(const struct set_maker *maker, const struct pr
     for (int lane = 0; lane < maker->engine->lanes && status == HVD_OK; lane++)
         if (comms[lane] == NULL)
             status = maker->engine->comm_create(
-                maker->engine_world, (uint64_t)lane << LANE_SHIFT | (uint64_t)set_id(set),
-                set_ranks(set), set_size(set), &comms[lane], err);
+                maker->engine_world, (uint64_t)lane << LANE_SHIFT | (uint64_t)set->setup.id,
+                set->ranks, set->setup.count, &comms[lane], err);
     pthread_mutex_unlock(maker->comm_lock);
     if (status != HVD_OK)
         destroy_comms(maker, comms);
@@ -265,7 +265,7 @@ void set_maker_end(const struct set_maker *maker, struct process_set *set)
     struct engine_comm *comms[ENGINE_LANES_MAX];
     set_stop(set);
     for (int lane = 0; lane < ENGINE_LANES_MAX; lane++)
-        comms[lane] = set_take_comm(set, lane);
+        comms[lane] = executor_take_comm(&set->executor, lane);
     destroy_comms(maker, comms);
 }
 
@@ -275,7 +275,7 @@ static enum hvd_status start(const struct set_maker *maker, struct process_set *
                              struct engine_comm *comm, struct error *err)
 {
     struct engine_comm *comms[ENGINE_LANES_MAX] = {comm};
-    if (set_rank(set) < 0)
+    if (set->rank < 0)
         return HVD_OK;
     enum hvd_status status = make_comms(maker, set, comms, err);
     if (status != HVD_OK)
@@ -330,8 +330,9 @@ static enum hvd_status agree_on_start(const struct set_maker *maker, enum hvd_st
     const char *problem = status == HVD_OK ? "" : err->text;
     int failed = -1;
     struct process_set *all = sets_hold(maker->sets, 0);
-    const struct message_set ranks = {maker->engine, set_comm(all), maker->place->rank,
-                                      maker->place->size, maker->setup->timeout_ms};
+    const struct message_set ranks = {maker->engine, all->executor.lanes[0].runner.comm,
+                                      maker->place->rank, maker->place->size,
+                                      maker->setup->timeout_ms};
     if (status == HVD_OK || status == HVD_ERR_MEMORY)
         status = messages_agree(&ranks, problem, &failed, err);
     set_release(all);

@@ -23,14 +23,6 @@ enum { EVENTS = 16 };
 
 /* ---- Why the job has failed ------------------------------------------------------------------ */
 
-/* The first reason counts. Any thread may call these functions. */
-struct failure {
-    pthread_mutex_t lock; /* of those who set it */
-    int stop;             /* an eventfd: readable after a failure */
-    atomic_int status;    /* enum hvd_status: once it is not HVD_OK, nothing changes any more */
-    char text[ERROR_TEXT_MAX];
-};
-
 /* -1: the system does not give a descriptor. Then there is no `stop`, and all else works. */
 static int failure_init(struct failure *failure, struct error *err)
 {
@@ -152,46 +144,6 @@ static void watch_add(struct watch *watch, int fd, int32_t set, int rank)
 
 /* ---- The job --------------------------------------------------------------------------------- */
 
-struct world {
-    const struct engine *engine;
-    struct engine_world *engine_world;
-    struct engine_setup setup;
-    struct engine_place place;
-    struct knobs knobs;
-    struct loop_joints joints;
-    struct handles *handles;
-    struct gpus *gpus;
-    struct set_owner owner;
-    struct set_maker maker;
-    struct watch *watch;
-    struct engine_comm *first_comm; /* of all ranks, until set 0 takes it */
-    bool homogeneous;
-    pthread_mutex_t comm_lock;
-    struct sets sets;
-    struct failure failure;
-    struct tune_log *tune_log; /* NULL: none, or on another rank; for the thread of set 0 */
-};
-
-const struct engine_place *world_place(const struct world *world)
-{
-    return &world->place;
-}
-
-bool world_is_homogeneous(const struct world *world)
-{
-    return world->homogeneous;
-}
-
-const char *world_engine(const struct world *world)
-{
-    return world->engine->name;
-}
-
-struct handles *world_handles(struct world *world)
-{
-    return world->handles;
-}
-
 enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
                                   int32_t *count, struct error *err)
 {
@@ -203,16 +155,6 @@ enum hvd_status world_mpi_members(struct world *world, const void *communicator,
               "--controller mpi",
               engine->name);
     return HVD_ERR_UNSUPPORTED;
-}
-
-struct process_set *world_set(struct world *world, int32_t id)
-{
-    return sets_hold(&world->sets, id);
-}
-
-int32_t world_set_ids(struct world *world, int32_t *ids, int32_t room)
-{
-    return sets_ids(&world->sets, ids, room);
 }
 
 /* ---- What sets tell -------------------------------------------------------------------------- */
@@ -246,9 +188,9 @@ static void tell_waits(struct process_set *set, loop_wait *take, void *context)
     struct stall stalls[CORE_WAITS_MAX];
     int count = set_waits(set, stalls);
     if (count == 0)
-        take(context, set_id(set), NULL);
+        take(context, set->setup.id, NULL);
     for (int i = 0; i < count; i++) {
-        take(context, set_id(set), &stalls[i]);
+        take(context, set->setup.id, &stalls[i]);
         stall_destroy(&stalls[i]);
     }
 }
@@ -260,7 +202,7 @@ void world_waits(struct world *world, loop_wait *take, void *context)
     int32_t *ids AUTO_FREE = mem_array((size_t)count + 1, sizeof *ids);
     int32_t now = sets_ids(&world->sets, ids, count);
     for (int32_t i = 0; i < count && i < now; i++) {
-        struct process_set *set = world_set(world, ids[i]);
+        struct process_set *set = sets_hold(&world->sets, ids[i]);
         if (set != NULL)
             tell_waits(set, take, context);
         set_release(set);
@@ -305,7 +247,7 @@ static void goes_on(void *context, int32_t set)
 
 static void tune(void *context, struct process_set *set)
 {
-    if (set_id(set) != 0)
+    if (set->setup.id != 0)
         set_tune(set, context);
 }
 
@@ -329,7 +271,7 @@ static void watch(void *context, int fd, int32_t set, int rank)
 
 static void gone(void *context, int32_t id, int rank)
 {
-    struct process_set *set = world_set(context, id);
+    struct process_set *set = sets_hold(&((struct world *)context)->sets, id);
     if (set != NULL)
         set_gone(set, rank);
     set_release(set);

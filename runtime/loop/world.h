@@ -5,18 +5,16 @@
  */
 #pragma once
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 #include "core/action.h"
 #include "core/trace.h"
 #include "include/hvd.h"
 #include "loop/knobs.h"
-#include "loop/set.h"
+#include "loop/sets.h"
 
-struct world;
-
-/*
- * Where other parts of libhvd join the loop: a timeline, and the line to the launcher. They may be
- * set at any time; a call that has begun goes on with what was set before.
- */
+/* Where other parts of libhvd join the loop: a timeline, and the line to the launcher. */
 struct loop_joints {
     /* Of all process sets, on their root: a tensor has waited for too long. In the thread of the
      * set; it must return soon. True: the user hears of it in another way. NULL: none. */
@@ -24,6 +22,35 @@ struct loop_joints {
     void (*goes_on)(void *context, int32_t set); /* no tensor of the set waits too long any more */
     void *context;
     const struct trace *trace; /* NULL: no timeline. It must live until the library is shut down. */
+};
+
+/* Why the job has failed. The first reason counts. */
+struct failure {
+    pthread_mutex_t lock; /* of those who set it */
+    int stop;             /* an eventfd: readable after a failure */
+    atomic_int status;    /* enum hvd_status: once it is not HVD_OK, nothing changes any more */
+    char text[ERROR_TEXT_MAX];
+};
+
+/* Others read it. */
+struct world {
+    const struct engine *engine;
+    struct engine_world *engine_world;
+    struct engine_setup setup;
+    struct engine_place place;
+    struct knobs knobs;
+    struct loop_joints joints;
+    struct handles *handles;
+    struct gpus *gpus;
+    struct set_owner owner;
+    struct set_maker maker;
+    struct watch *watch;
+    struct engine_comm *first_comm; /* of all ranks, until set 0 takes it */
+    bool homogeneous;
+    pthread_mutex_t comm_lock;
+    struct sets sets;
+    struct failure failure;
+    struct tune_log *tune_log; /* NULL: none, or on another rank; for the thread of set 0 */
 };
 
 /* Of a process set whose root is this rank: the oldest tensor of a group of ranks that wait. NULL:
@@ -40,19 +67,9 @@ void world_stop(struct world *world);
 /* Nobody may use it any more. Returns the generation for the next time. */
 uint32_t world_destroy(struct world *world);
 
-const struct engine_place *world_place(const struct world *world);
-bool world_is_homogeneous(const struct world *world);
-const char *world_engine(const struct world *world);
-struct handles *world_handles(struct world *world);
-
 /* The ranks of the MPI_Comm that `communicator` points to, for the caller to free. */
 enum hvd_status world_mpi_members(struct world *world, const void *communicator, int32_t **ranks,
                                   int32_t *count, struct error *err);
-
-/* A set, which the caller releases; NULL: there is not such a set. */
-struct process_set *world_set(struct world *world, int32_t id);
-/* The numbers of all sets, ascending. Returns how many there are. */
-int32_t world_set_ids(struct world *world, int32_t *ids, int32_t room);
 
 /* Everything that is pending, or comes later, fails with `status`. The first call counts. */
 void world_lost(struct world *world, enum hvd_status status, const char *text);

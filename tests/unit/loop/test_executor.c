@@ -66,11 +66,10 @@ static enum hvd_status failure(void *context, struct error *err)
 static void failed(void *context, enum hvd_status status, const char *text)
 {
     struct scene *scene = context;
-    char known[ERROR_TEXT_MAX];
+    struct error known = ERROR_INIT;
     assert_string_equal(text, "gone");
     for (int i = 0; i < scene->operations; i++) /* nobody knows it yet */
-        assert_int_not_equal(
-            handle_poll(scene->owner.handles, scene->numbers[i], known, sizeof known), status);
+        assert_int_not_equal(handle_poll(scene->owner.handles, scene->numbers[i], &known), status);
     atomic_store(&scene->failure, (int)status);
 }
 
@@ -101,11 +100,10 @@ static struct scene *begin(int lanes)
 
 static void end(struct scene *scene)
 {
-    char text[ERROR_TEXT_MAX];
+    struct error err = ERROR_INIT;
     executor_stop(&scene->executor);
     for (int i = 0; i < scene->operations; i++)
-        handle_wait(scene->owner.handles, scene->numbers[i], 0, (struct results){0}, NULL, text,
-                    sizeof text);
+        handle_wait(scene->owner.handles, scene->numbers[i], 0, (struct results){0}, NULL, &err);
     executor_destroy(&scene->executor);
     handles_destroy(scene->owner.handles);
     pthread_mutex_destroy(&scene->gate);
@@ -137,9 +135,9 @@ static bool run(struct scene *scene, size_t bytes)
     return ran;
 }
 
-static enum hvd_status status_of(struct scene *scene, int operation, char *text, size_t room)
+static enum hvd_status status_of(struct scene *scene, int operation, struct error *err)
 {
-    return handle_poll(scene->owner.handles, scene->numbers[operation], text, room);
+    return handle_poll(scene->owner.handles, scene->numbers[operation], err);
 }
 
 static void expect_calls(const struct scene *scene, int lane, const size_t *mib, int count)
@@ -164,7 +162,7 @@ static void test_the_lanes_get_the_same_amount(void **state)
         assert_false(pthread_equal(scene->comms[i].threads[0], pthread_self()));
     assert_false(pthread_equal(scene->comms[0].threads[0], scene->comms[1].threads[0]));
     for (int i = 0; i < scene->operations; i++)
-        assert_int_equal(status_of(scene, i, NULL, 0), HVD_OK);
+        assert_int_equal(status_of(scene, i, NULL), HVD_OK);
     end(scene);
 }
 
@@ -177,11 +175,11 @@ static void test_a_small_one_runs_here_if_the_lane_is_idle(void **state)
     pthread_mutex_lock(&scene->gate);
     assert_false(run(scene, 2 * MIB));
     assert_false(run(scene, 4096)); /* behind it */
-    assert_int_equal(status_of(scene, 1, NULL, 0), HVD_IN_PROGRESS);
-    assert_int_equal(status_of(scene, 2, NULL, 0), HVD_IN_PROGRESS);
+    assert_int_equal(status_of(scene, 1, NULL), HVD_IN_PROGRESS);
+    assert_int_equal(status_of(scene, 2, NULL), HVD_IN_PROGRESS);
     pthread_mutex_unlock(&scene->gate);
     executor_drain(&scene->executor);
-    assert_int_equal(status_of(scene, 2, NULL, 0), HVD_OK);
+    assert_int_equal(status_of(scene, 2, NULL), HVD_OK);
     assert_int_equal(atomic_load(&scene->comms[0].count), 3);
     assert_int_equal(scene->comms[0].bytes[2], 4096);
     assert_int_equal(atomic_load(&scene->comms[1].count), 0);
@@ -203,7 +201,7 @@ static void test_what_follows_a_failure_does_not_run(void **state)
 {
     (void)state;
     struct scene *scene = begin(2);
-    char text[ERROR_TEXT_MAX];
+    struct error err = ERROR_INIT;
     scene->comms[1].good_calls = 0;
     run(scene, 2 * MIB);
     executor_drain(&scene->executor);
@@ -212,10 +210,10 @@ static void test_what_follows_a_failure_does_not_run(void **state)
     run(scene, 2 * MIB);
     run(scene, 4096);
     executor_drain(&scene->executor);
-    assert_int_equal(status_of(scene, 0, text, sizeof text), HVD_OK);
+    assert_int_equal(status_of(scene, 0, &err), HVD_OK);
     for (int i = 1; i < 4; i++) {
-        assert_int_equal(status_of(scene, i, text, sizeof text), HVD_ERR_PEER_LOST);
-        assert_string_equal(text, "the first reason");
+        assert_int_equal(status_of(scene, i, &err), HVD_ERR_PEER_LOST);
+        assert_string_equal(err.text, "the first reason");
     }
     assert_int_equal(atomic_load(&scene->comms[0].count), 1);
     assert_int_equal(atomic_load(&scene->comms[1].count), 1);
@@ -232,7 +230,7 @@ static void test_an_end_finishes_what_is_left(void **state)
     pthread_mutex_unlock(&scene->gate);
     executor_stop(&scene->executor);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(status_of(scene, i, NULL, 0), HVD_OK);
+        assert_int_equal(status_of(scene, i, NULL), HVD_OK);
     assert_ptr_equal(executor_take_comm(&scene->executor, 1), &scene->comms[1]);
     assert_null(executor_take_comm(&scene->executor, 1));
     end(scene);

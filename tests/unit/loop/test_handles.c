@@ -27,22 +27,22 @@ static void complete(struct handles *handles, struct submission *one, enum hvd_s
 static void test_the_first_error_of_a_group(void **state)
 {
     (void)state;
-    char text[100] = "";
+    struct error err = ERROR_INIT;
     hvd_handle number;
     struct handles *handles = handles_create(0, NULL);
     struct submission *all = handle_create(handles, 3, NULL, NULL, true, &number);
-    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, text, sizeof text),
+    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, &err),
                      HVD_ERR_TIMEOUT);
     complete(handles, &all[2], HVD_ERR_ENGINE, "third");
     complete(handles, &all[0], HVD_OK, "");
-    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_IN_PROGRESS);
+    assert_int_equal(handle_poll(handles, number, &err), HVD_IN_PROGRESS);
     complete(handles, &all[1], HVD_ERR_MISMATCH, "second");
-    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_MISMATCH);
-    assert_string_equal(text, "second");
+    assert_int_equal(handle_poll(handles, number, &err), HVD_ERR_MISMATCH);
+    assert_string_equal(err.text, "second");
     assert_int_equal(handles_completed(handles), 3);
-    assert_int_equal(handle_wait(handles, number, -1, (struct results){0}, NULL, text, sizeof text),
+    assert_int_equal(handle_wait(handles, number, -1, (struct results){0}, NULL, &err),
                      HVD_ERR_MISMATCH);
-    assert_int_equal(handle_poll(handles, number, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
+    assert_int_equal(handle_poll(handles, number, &err), HVD_ERR_UNKNOWN_HANDLE);
     handles_destroy(handles);
 }
 
@@ -50,21 +50,21 @@ static void test_the_first_error_of_a_group(void **state)
 static void test_several_at_once(void **state)
 {
     (void)state;
-    char text[100] = "";
+    struct error err = ERROR_INIT;
     hvd_handle first, second;
     struct handles *handles = handles_create(0, NULL);
     struct submission *two = handle_create(handles, 2, NULL, NULL, true, &first);
     struct submission *one = handle_create(handles, 1, NULL, NULL, true, &second);
-    struct submission *const parts[] = {&two[1], NULL, one};
+    const struct part parts[] = {{.token = &two[1]}, {.token = NULL}, {.token = one}};
     struct outcome outcomes[] = {OUTCOME_INIT, OUTCOME_INIT, OUTCOME_INIT};
     outcomes[2].status = HVD_ERR_ENGINE;
     outcomes[2].text = "broken";
-    submissions_complete(handles, parts, outcomes, 3);
-    assert_int_equal(handle_poll(handles, first, text, sizeof text), HVD_IN_PROGRESS);
-    assert_int_equal(handle_poll(handles, second, text, sizeof text), HVD_ERR_ENGINE);
-    assert_string_equal(text, "broken");
+    submissions_complete(handles, parts, 3, outcomes);
+    assert_int_equal(handle_poll(handles, first, &err), HVD_IN_PROGRESS);
+    assert_int_equal(handle_poll(handles, second, &err), HVD_ERR_ENGINE);
+    assert_string_equal(err.text, "broken");
     complete(handles, &two[0], HVD_OK, "");
-    assert_int_equal(handle_poll(handles, first, text, sizeof text), HVD_OK);
+    assert_int_equal(handle_poll(handles, first, &err), HVD_OK);
     assert_int_equal(handles_completed(handles), 3);
     handles_destroy(handles);
 }
@@ -73,19 +73,18 @@ static void test_numbers_do_not_come_again(void **state)
 {
     (void)state;
     hvd_handle first, second, third;
-    char text[100];
+    struct error err = ERROR_INIT;
     struct handles *handles = handles_create(0, NULL);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &first), HVD_OK, "");
-    assert_int_equal(handle_wait(handles, first, -1, (struct results){0}, NULL, text, sizeof text),
-                     HVD_OK);
+    assert_int_equal(handle_wait(handles, first, -1, (struct results){0}, NULL, &err), HVD_OK);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &second), HVD_OK, "");
     assert_true(first != second && first > 0 && second > 0);
     uint32_t generation = handles_destroy(handles);
     handles = handles_create(generation, NULL);
     complete(handles, handle_create(handles, 1, NULL, NULL, true, &third), HVD_OK, "");
     assert_true(third != second && third != first);
-    assert_int_equal(handle_poll(handles, second, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
-    assert_int_equal(handle_poll(handles, -1, text, sizeof text), HVD_ERR_UNKNOWN_HANDLE);
+    assert_int_equal(handle_poll(handles, second, &err), HVD_ERR_UNKNOWN_HANDLE);
+    assert_int_equal(handle_poll(handles, -1, &err), HVD_ERR_UNKNOWN_HANDLE);
     handles_destroy(handles);
 }
 
@@ -110,15 +109,14 @@ static void *run_gpu(void *argument)
 static void test_a_wait_for_what_was_launched(void **state)
 {
     (void)state;
-    char text[100] = "";
+    struct error err = ERROR_INIT;
     struct handles *handles = handles_create(0, NULL);
     for (int end_ms = 0; end_ms <= 60; end_ms += 30) {
         hvd_handle number;
         pthread_t thread;
         struct device gpu = {handles, handle_create(handles, 1, NULL, NULL, true, &number), end_ms};
         assert_int_equal(pthread_create(&thread, NULL, run_gpu, &gpu), 0);
-        assert_int_equal(
-            handle_wait(handles, number, -1, (struct results){0}, NULL, text, sizeof text), HVD_OK);
+        assert_int_equal(handle_wait(handles, number, -1, (struct results){0}, NULL, &err), HVD_OK);
         pthread_join(thread, NULL);
     }
     handles_destroy(handles);
@@ -127,17 +125,16 @@ static void test_a_wait_for_what_was_launched(void **state)
 static void test_a_wait_for_what_was_launched_has_a_limit(void **state)
 {
     (void)state;
-    char text[100] = "";
+    struct error err = ERROR_INIT;
     hvd_handle number;
     struct handles *handles = handles_create(0, NULL);
     struct submission *one = handle_create(handles, 1, NULL, NULL, true, &number);
     submission_launched(handles, one);
     for (int limit_ms = 0; limit_ms <= 60; limit_ms += 5)
-        assert_int_equal(
-            handle_wait(handles, number, limit_ms, (struct results){0}, NULL, text, sizeof text),
-            HVD_ERR_TIMEOUT);
+        assert_int_equal(handle_wait(handles, number, limit_ms, (struct results){0}, NULL, &err),
+                         HVD_ERR_TIMEOUT);
     complete(handles, one, HVD_ERR_ENGINE, "broken");
-    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, text, sizeof text),
+    assert_int_equal(handle_wait(handles, number, 0, (struct results){0}, NULL, &err),
                      HVD_ERR_ENGINE);
     handles_destroy(handles);
 }
@@ -146,7 +143,7 @@ static void test_a_result_has_the_size_that_the_program_knows(void **state)
 {
     (void)state;
     hvd_handle number;
-    char text[100];
+    struct error err = ERROR_INIT;
     struct {
         struct hvd_result result;
         uint64_t after;
@@ -159,9 +156,8 @@ static void test_a_result_has_the_size_that_the_program_knows(void **state)
     submission_complete(handles, one, &outcome);
     old.result = (struct hvd_result)HVD_RESULT_INIT;
     old.result.size = offsetof(struct hvd_result, splits); /* of an older version */
-    assert_int_equal(
-        handle_wait(handles, number, -1, (struct results){&old.result, 1}, NULL, text, sizeof text),
-        HVD_OK);
+    assert_int_equal(handle_wait(handles, number, -1, (struct results){&old.result, 1}, NULL, &err),
+                     HVD_OK);
     assert_int_equal(old.result.rows, 5);
     assert_int_equal(old.result.last_joined, -1);
     assert_true(old.after == 77);
@@ -175,7 +171,7 @@ static void test_the_results_of_a_group(void **state)
     (void)state;
     enum { COUNT = 3 };
     hvd_handle number;
-    char text[100];
+    struct error err = ERROR_INIT;
     struct hvd_result results[COUNT - 1] = {HVD_RESULT_INIT, HVD_RESULT_INIT};
     struct handles *handles = handles_create(0, NULL);
     struct submission *all = handle_create(handles, COUNT, NULL, NULL, true, &number);
@@ -185,9 +181,8 @@ static void test_the_results_of_a_group(void **state)
         outcome.rows = 10 + i;
         submission_complete(handles, &all[i], &outcome);
     }
-    assert_int_equal(handle_wait(handles, number, -1, (struct results){results, COUNT - 1}, NULL,
-                                 text, sizeof text),
-                     HVD_OK);
+    assert_int_equal(
+        handle_wait(handles, number, -1, (struct results){results, COUNT - 1}, NULL, &err), HVD_OK);
     for (int i = 0; i < COUNT - 1; i++) {
         assert_int_equal(results[i].rows, 10 + i);
         assert_non_null(results[i].data);
