@@ -277,7 +277,7 @@ static bool is_listed(char *const *keys, const char *key)
     for (; keys != NULL && *keys != NULL; keys++)
         if (strcmp(*keys, key) == 0)
             return true;
-    return false;
+    return keys == NULL;
 }
 
 void publish_store_unpublish(struct publish_store *store, const struct store_owner *owner,
@@ -285,8 +285,8 @@ void publish_store_unpublish(struct publish_store *store, const struct store_own
 {
     struct published **at = &store->data;
     while (*at != NULL) {
-        bool mine = (*at)->range == range && is_owner(*at, owner->nspace, owner->rank);
-        if (mine && (keys == NULL || is_listed(keys, (*at)->key)))
+        if ((*at)->range == range && is_owner(*at, owner->nspace, owner->rank) &&
+            is_listed(keys, (*at)->key))
             remove_at(store, at);
         else
             at = &(*at)->next;
@@ -307,10 +307,19 @@ void publish_store_expire(struct publish_store *store, int64_t now_ms)
     end_waiters(store, now_ms);
 }
 
-/* Ends the waiting lookups of the process, or of the whole namespace. */
-static void drop_waiters(struct publish_store *store, const char *nspace, bool any_rank,
-                         uint32_t rank)
+/* Ends the waiting lookups of the process, or of the whole namespace, and what it wanted kept no
+ * longer. */
+static void end_of(struct publish_store *store, const char *nspace, bool any_rank, uint32_t rank)
 {
+    struct published **data = &store->data;
+    while (*data != NULL) {
+        bool ends = (*data)->keep == STORE_KEEP_PROC ||
+                    (any_rank && (*data)->keep == STORE_KEEP_NSPACE);
+        if (ends && (any_rank || (*data)->rank == rank) && strcmp((*data)->nspace, nspace) == 0)
+            remove_at(store, data);
+        else
+            data = &(*data)->next;
+    }
     struct waiter **at = &store->waiters;
     while (*at != NULL) {
         struct waiter *waiter = *at;
@@ -327,27 +336,12 @@ static void drop_waiters(struct publish_store *store, const char *nspace, bool a
 
 void publish_store_end_proc(struct publish_store *store, const char *nspace, uint32_t rank)
 {
-    struct published **at = &store->data;
-    while (*at != NULL) {
-        if ((*at)->keep == STORE_KEEP_PROC && is_owner(*at, nspace, rank))
-            remove_at(store, at);
-        else
-            at = &(*at)->next;
-    }
-    drop_waiters(store, nspace, false, rank);
+    end_of(store, nspace, false, rank);
 }
 
 void publish_store_end_nspace(struct publish_store *store, const char *nspace)
 {
-    struct published **at = &store->data;
-    while (*at != NULL) {
-        bool ends = (*at)->keep == STORE_KEEP_PROC || (*at)->keep == STORE_KEEP_NSPACE;
-        if (ends && strcmp((*at)->nspace, nspace) == 0)
-            remove_at(store, at);
-        else
-            at = &(*at)->next;
-    }
-    drop_waiters(store, nspace, true, 0);
+    end_of(store, nspace, true, 0);
 }
 
 size_t publish_store_count(const struct publish_store *store)

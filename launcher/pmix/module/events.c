@@ -134,9 +134,7 @@ pmix_status_t up_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data
 static void delivered(pmix_status_t status, void *context)
 {
     (void)status;
-    struct infos *list = context;
-    infos_destroy(list);
-    free(list);
+    infos_free(context);
 }
 
 /* To all nodes: here at once, and through the agent to the others. */

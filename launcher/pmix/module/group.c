@@ -73,12 +73,6 @@ static pmix_status_t pack(pmix_data_buffer_t *buffer, const pmix_info_t *items, 
 
 #define HEAD 8 /* bytes before those of a node: their format, and how many they are */
 
-static uint32_t format_here(void)
-{
-    const char *version = PMIx_Get_version();
-    return (uint32_t)strtoul(version + strcspn(version, "0123456789"), NULL, 10);
-}
-
 /* Of this node's members, as PMIx asks for the group. The caller frees *bytes. May run on PMIx's
  * thread. */
 static pmix_status_t group_data_pack(const pmix_info_t *directives, size_t count, char **bytes,
@@ -94,7 +88,7 @@ static pmix_status_t group_data_pack(const pmix_info_t *directives, size_t count
     if (status == PMIX_SUCCESS && out.size > UINT32_MAX)
         status = PMIX_ERR_OUT_OF_RESOURCE;
     if (status == PMIX_SUCCESS) {
-        uint32_t head[] = {htonl(format_here()), htonl((uint32_t)out.size)};
+        uint32_t head[] = {htonl((uint32_t)server_library_major()), htonl((uint32_t)out.size)};
         *length = HEAD + out.size;
         *bytes = mem_alloc(*length);
         memcpy(*bytes, head, HEAD);
@@ -268,17 +262,10 @@ static struct group **find_old(struct server *server, const char *name, const pm
     return at;
 }
 
-static void release_infos(void *context)
-{
-    struct infos *list = context;
-    infos_destroy(list);
-    free(list);
-}
-
 static void registered(pmix_status_t status, void *context)
 {
     (void)status; /* the library has said what is wrong with them */
-    release_infos(context);
+    infos_free(context);
 }
 
 /* Takes the list. PMIx's thread takes this before the answer that follows. */
@@ -288,7 +275,7 @@ static void register_resources(struct infos *list)
         list->count > 0 ? PMIx_server_register_resources(list->items, list->count, registered, list)
                         : PMIX_OPERATION_SUCCEEDED;
     if (status != PMIX_SUCCESS)
-        release_infos(list);
+        infos_free(list);
 }
 
 /* Takes the members and the name out of the request, and the list. */
@@ -322,7 +309,7 @@ static void request_free(struct group_request *request)
 static void answer(struct group_request *request, pmix_status_t status, struct infos *list)
 {
     request->done(status, list != NULL ? list->items : NULL, list != NULL ? list->count : 0,
-                  request->done_data, list != NULL ? release_infos : NULL, list);
+                  request->done_data, list != NULL ? infos_free : NULL, list);
     request_free(request);
 }
 
@@ -350,8 +337,8 @@ static void complete(struct server *server, struct group_request *request, uint6
                    status == PMIX_ERR_NOT_SUPPORTED
                        ? "their hosts have different versions of libpmix"
                        : PMIx_Error_string(status));
-        release_infos(list);
-        release_infos(resources);
+        infos_free(list);
+        infos_free(resources);
         answer(request, status, NULL);
         return;
     }

@@ -15,6 +15,12 @@ void infos_destroy(struct infos *list)
     *list = (struct infos){0};
 }
 
+void infos_free(void *list)
+{
+    infos_destroy(list);
+    free(list);
+}
+
 void infos_add(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
     list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));

@@ -15,6 +15,7 @@ struct infos {
 #define AUTO_INFOS __attribute__((cleanup(infos_destroy)))
 
 void infos_destroy(struct infos *list);
+void infos_free(void *list); /* of memory of its own */
 void infos_add(struct infos *list, const char *key, const void *value, pmix_data_type_t type);
 void infos_add_text(struct infos *list, const char *key, const char *text); /* NULL: nothing */
 void infos_add_u32(struct infos *list, const char *key, uint32_t value);

@@ -58,7 +58,7 @@ static const char *const settings[][2] = {
 };
 #define SETTINGS (sizeof(settings) / sizeof(settings[0]))
 
-static int init_library(const struct server *server, struct error *err)
+static int init_library(const struct server *server, const char *hostname, struct error *err)
 {
     struct infos list AUTO_INFOS = {0};
     bool no = false, tools = server->ops.processes != NULL;
@@ -66,7 +66,7 @@ static int init_library(const struct server *server, struct error *err)
     infos_add_rank(&list, PMIX_SERVER_RANK, 0);
     infos_add_text(&list, PMIX_SERVER_TMPDIR, server->tmpdir);
     infos_add_text(&list, PMIX_SYSTEM_TMPDIR, server->tmpdir);
-    infos_add_text(&list, PMIX_HOSTNAME, server->hostname);
+    infos_add_text(&list, PMIX_HOSTNAME, hostname);
     infos_add(&list, PMIX_SERVER_TOOL_SUPPORT, &tools, PMIX_BOOL);
     infos_add(&list, PMIX_SERVER_REMOTE_CONNECTIONS, &no, PMIX_BOOL);
     /* Saves each worker its own walk through /sys: a tenth of the start of 16 Open MPI ranks. */
@@ -130,7 +130,6 @@ static void server_free(struct server *server)
     publish_store_destroy(server->store);
     free(server->nspace);
     free(server->tmpdir);
-    free(server->hostname);
     free(server);
 }
 
@@ -145,13 +144,12 @@ static struct server *start(const struct pmix_server_ops *ops, void *context, co
                               .modex_deadline_ms = -1,
                               .nspace = mem_printf("hvdrun-agent-%d", (int)getpid()),
                               .tmpdir = mem_strdup(tmpdir),
-                              .hostname = mem_strdup(hostname),
                               .store = publish_store_create()};
     if (open_descriptors(server, err) < 0 || !server_claim(server, err)) {
         server_free(server);
         return NULL;
     }
-    if (init_library(server, err) < 0) {
+    if (init_library(server, hostname, err) < 0) {
         server_release();
         server_free(server);
         return NULL;

@@ -22,13 +22,6 @@ struct query_request {
     void *done_data;
 };
 
-static void release_infos(void *context)
-{
-    struct infos *list = context;
-    infos_destroy(list);
-    free(list);
-}
-
 static void request_free(struct query_request *request)
 {
     strv_destroy(&request->keys);
@@ -41,7 +34,7 @@ static void finish(struct query_request *request, pmix_status_t status, struct i
 {
     bool some = list != NULL && list->count > 0;
     request->done(status, some ? list->items : NULL, some ? list->count : 0, request->done_data,
-                  list != NULL ? release_infos : NULL, list);
+                  list != NULL ? infos_free : NULL, list);
     request_free(request);
 }
 
@@ -50,14 +43,6 @@ static pmix_proc_state_t state_of(bool ended, int exit_code, enum pmix_worker_st
     if (ended)
         return exit_code == 0 ? PMIX_PROC_STATE_TERMINATED : PMIX_PROC_STATE_TERM_NON_ZERO;
     return state == PMIX_WORKER_SILENT ? PMIX_PROC_STATE_RUNNING : PMIX_PROC_STATE_CONNECTED;
-}
-
-static const char *command_of(const struct server_job *job, int rank)
-{
-    for (int i = 0; i < job->app_count; i++)
-        if (rank >= job->apps[i].first_rank && rank < job->apps[i].first_rank + job->apps[i].np)
-            return job->apps[i].command;
-    return "";
 }
 
 /* Of all namespaces, with commas between them. */
@@ -81,7 +66,7 @@ static void add_table(const struct server *server, const struct server_job *job,
         pmix_proc_info_t *row = &table[count++];
         PMIX_LOAD_PROCID(&row->proc, job->nspace, (pmix_rank_t)rank);
         row->hostname = job->node_names[job->node_of[rank]];
-        row->executable_name = (char *)(uintptr_t)command_of(job, rank);
+        row->executable_name = job->apps[server_app(job, rank)].command;
         if (local == NULL)
             continue;
         row->pid = local->pid;

@@ -151,7 +151,7 @@ static void copy_app(struct job_app *to, const struct pmix_job_app *from, const 
     to->first_rank = from->first_rank;
 }
 
-static int app_of(const struct server_job *job, int rank)
+int server_app(const struct server_job *job, int rank)
 {
     for (int i = 0; i < job->app_count; i++)
         if (rank >= job->apps[i].first_rank && rank < job->apps[i].first_rank + job->apps[i].np)
@@ -185,7 +185,7 @@ static void copy_locals(struct server_job *job, const struct pmix_job *from)
         job->locals[i] =
             (struct local){.job = job,
                            .rank = node->ranks[i],
-                           .app = app_of(job, node->ranks[i]),
+                           .app = server_app(job, node->ranks[i]),
                            .cpuset = from->cpusets != NULL ? mem_strdup(from->cpusets[i]) : NULL};
 }
 
@@ -201,7 +201,6 @@ struct server_job *server_job_create(const struct pmix_job *from)
     job->node_count = from->node_count;
     job->my_node = from->my_node;
     job->app_count = from->app_count;
-    job->wdir = mem_strdup(from->wdir);
     job->shm_dir = mem_strdup(from->shm_dir);
     job->uid = from->uid;
     job->gid = from->gid;
@@ -216,8 +215,6 @@ struct server_job *server_job_create(const struct pmix_job *from)
 
 void server_job_destroy(struct server_job *job)
 {
-    if (job == NULL)
-        return;
     for (int i = 0; i < job->app_count; i++) {
         free(job->apps[i].command);
         free(job->apps[i].arguments);
@@ -233,7 +230,6 @@ void server_job_destroy(struct server_job *job)
     free(job->node_of);
     free(job->local_rank_of);
     free(job->locals);
-    free(job->wdir);
     free(job->shm_dir);
     free(job);
 }

@@ -47,7 +47,7 @@ struct server_job {
     int *node_sizes;
     char **node_names;
     struct job_app *apps;
-    char *wdir, *shm_dir;
+    char *shm_dir;
     uid_t uid;
     gid_t gid;
     bool oversubscribed;
@@ -61,7 +61,7 @@ struct server {
     struct bridge bridge;
     int poll_fd, timer_fd;
     char *nspace; /* of the server itself */
-    char *tmpdir, *hostname;
+    char *tmpdir;
     struct server_job *jobs; /* NULL between epochs */
     atomic_bool alone;       /* they have one node */
     atomic_uint tools;       /* that have been given a name (query.c) */
@@ -99,7 +99,8 @@ bool server_ok(pmix_status_t status);
 long server_library_major(void); /* of the library that is loaded */
 
 struct server_job *server_job_create(const struct pmix_job *from);
-void server_job_destroy(struct server_job *job); /* accepts NULL */
+void server_job_destroy(struct server_job *job);
+int server_app(const struct server_job *job, int rank); /* the number of its app */
 
 /*
  * What the PMIx library prints to standard error while it works for us: plugins of another version,
