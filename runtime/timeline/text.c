@@ -6,29 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/map.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "timeline/text_test.h"
-
-struct timeline_rows {
-    struct map by_key;
-    char *key; /* the number of the set, and the name: room for the longest so far */
-    size_t key_room;
-    int64_t given; /* numbers */
-};
-
-struct timeline_rows *timeline_rows_create(void)
-{
-    return mem_alloc(sizeof(struct timeline_rows));
-}
 
 void timeline_rows_destroy(struct timeline_rows *rows)
 {
-    if (rows == NULL)
-        return;
     map_clear(&rows->by_key, free);
     free(rows->key);
-    free(rows);
 }
 
 static struct map_key key_of(struct timeline_rows *rows, int32_t set, const char *name,
@@ -67,13 +52,13 @@ struct timeline_row *timeline_rows_get(struct timeline_rows *rows, int32_t set, 
 
 struct timeline_text {
     int64_t origin_ns;
-    struct timeline_rows *rows;
+    struct timeline_rows rows;
 };
 
 struct timeline_text *timeline_text_create(int64_t origin_ns)
 {
     struct timeline_text *text = mem_alloc(sizeof(*text));
-    *text = (struct timeline_text){.origin_ns = origin_ns, .rows = timeline_rows_create()};
+    text->origin_ns = origin_ns;
     return text;
 }
 
@@ -81,43 +66,18 @@ void timeline_text_destroy(struct timeline_text *text)
 {
     if (text == NULL)
         return;
-    timeline_rows_destroy(text->rows);
+    timeline_rows_destroy(&text->rows);
     free(text);
 }
 
 /* Strings */
-
-/* The length of the UTF-8 character at `at`, 0 if there is none. The shortest form only; no
- * surrogates (RFC 3629). */
-static size_t utf8_length(const uint8_t *at)
-{
-    static const struct {
-        uint8_t first, last, low, high; /* of the first byte, and of the second one */
-        uint8_t length;
-    } forms[] = {{0xc2, 0xdf, 0x80, 0xbf, 2}, {0xe0, 0xe0, 0xa0, 0xbf, 3},
-                 {0xe1, 0xec, 0x80, 0xbf, 3}, {0xed, 0xed, 0x80, 0x9f, 3},
-                 {0xee, 0xef, 0x80, 0xbf, 3}, {0xf0, 0xf0, 0x90, 0xbf, 4},
-                 {0xf1, 0xf3, 0x80, 0xbf, 4}, {0xf4, 0xf4, 0x80, 0x8f, 4}};
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
-        if (at[0] < forms[i].first || at[0] > forms[i].last)
-            continue;
-        if (at[1] < forms[i].low || at[1] > forms[i].high)
-            return 0;
-        for (size_t k = 2; k < forms[i].length; k++) {
-            if (at[k] < 0x80 || at[k] > 0xbf) /* a NUL ends the search too */
-                return 0;
-        }
-        return forms[i].length;
-    }
-    return 0;
-}
 
 void timeline_text_quote(const char *string, struct buf *out)
 {
     const uint8_t *at = (const uint8_t *)string;
     buf_putc(out, '"');
     while (*at != '\0') {
-        size_t length = *at < 0x80 ? 1 : utf8_length(at);
+        size_t length = plain_character((const char *)at, strnlen((const char *)at, 4));
         if (length == 0)
             buf_puts(out, "\\ufffd");
         else if (*at < 0x20 || *at == 0x7f)
@@ -300,7 +260,7 @@ void timeline_text_event(struct timeline_text *text, const struct trace_event *e
     }
     if (event->tensor == NULL)
         return;
-    struct timeline_row *row = timeline_rows_get(text->rows, event->set, event->tensor, &is_new);
+    struct timeline_row *row = timeline_rows_get(&text->rows, event->set, event->tensor, &is_new);
     if (is_new)
         put_row(row, out);
     put_in_row(text, row, event, out);

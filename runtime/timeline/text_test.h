@@ -2,6 +2,7 @@
 /* What text.c shares with its tests. */
 #pragma once
 
+#include "base/map.h"
 #include "timeline/text.h"
 
 /* Appends a JSON string. Bytes that are not UTF-8 become U+FFFD. */
@@ -26,10 +27,15 @@ struct timeline_row {
     char name[];
 };
 
-struct timeline_rows;
+/* An all-zero struct has none. */
+struct timeline_rows {
+    struct map by_key;
+    char *key; /* the number of the set, and the name: room for the longest so far */
+    size_t key_room;
+    int64_t given; /* numbers */
+};
 
-struct timeline_rows *timeline_rows_create(void);
-void timeline_rows_destroy(struct timeline_rows *rows); /* accepts NULL */
+void timeline_rows_destroy(struct timeline_rows *rows);
 
 /* Finds the row of a tensor, or adds it: then `*is_new`. Valid until the next call. */
 struct timeline_row *timeline_rows_get(struct timeline_rows *rows, int32_t set, const char *name,

@@ -48,11 +48,6 @@ static int write_at(int fd, const char *bytes, size_t length, off_t at)
     return 0;
 }
 
-static void file_close(struct timeline_file *file)
-{
-    fd_close(&file->fd);
-}
-
 /* Creates the file, or replaces an old one. */
 static int file_open(struct timeline_file *file, const char *path, struct error *err)
 {
@@ -62,7 +57,7 @@ static int file_open(struct timeline_file *file, const char *path, struct error 
     file->end = (off_t)strlen(opening);
     if (write_at(file->fd, "[\n\n]\n", 5, 0) < 0) {
         error_errno(err, errno, "cannot write the timeline %s", path);
-        file_close(file);
+        fd_close(&file->fd);
         return -1;
     }
     return 0;
@@ -298,7 +293,7 @@ static void *run_writer(void *context)
                   (unsigned long long)writing->lost);
         timeline->failed = true;
     }
-    file_close(&writing->file);
+    fd_close(&writing->file.fd);
     timeline_text_destroy(writing->text);
     buf_destroy(&writing->batch);
     buf_destroy(&writing->out);
@@ -351,7 +346,7 @@ static int open_file(struct timeline *timeline, const char *path, bool mark_cycl
     pthread_mutex_unlock(&timeline->lock);
     int errnum = thread_start(&timeline->writer, "hvd-timeline", run_writer, writing);
     if (errnum != 0) {
-        file_close(&writing->file);
+        fd_close(&writing->file.fd);
         timeline_text_destroy(writing->text);
         free(writing);
         return error_errno(err, errnum, "cannot start a thread for the timeline");
