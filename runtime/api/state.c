@@ -103,7 +103,7 @@ struct hvd_state {
     struct elastic_state core;
     struct elastic_world world;
     struct elastic_self self;
-    struct elastic_notices *notices; /* NULL: outside of hvd_elastic_run(), or without a line */
+    struct line *line; /* of changed hosts; NULL: outside of hvd_elastic_run(), or without one */
     struct hvd_sampler **samplers;
     size_t sampler_count;
     hvd_elastic_function function;
@@ -127,7 +127,7 @@ static int ranks_open(void *context, struct error *err)
     if (status != HVD_OK)
         return status;
     elastic_place_export(&place);
-    elastic_notices_take(state->notices); /* what came before is about an earlier change */
+    elastic_notices_take(&state->line); /* what came before is about an earlier change */
     return copy_error(hvd_init(NULL), err);
 }
 
@@ -171,8 +171,8 @@ static int ranks_broadcast(void *context, const char *name, void *memory, size_t
 
 static bool ranks_hosts_changed(void *context)
 {
-    const struct hvd_state *state = context;
-    return elastic_notices_take(state->notices);
+    struct hvd_state *state = context;
+    return elastic_notices_take(&state->line);
 }
 
 /* The state */
@@ -198,7 +198,7 @@ void hvd_state_destroy(struct hvd_state *state)
 {
     if (state == NULL)
         return;
-    elastic_notices_close(state->notices);
+    line_close(state->line);
     elastic_state_destroy(&state->core);
     free(state->samplers);
     free(state);
@@ -249,7 +249,7 @@ int hvd_state_check(struct hvd_state *state)
 
 bool hvd_hosts_changed(struct hvd_state *state)
 {
-    return state != NULL && elastic_notices_take(state->notices);
+    return state != NULL && elastic_notices_take(&state->line);
 }
 
 int hvd_state_commit(struct hvd_state *state)
@@ -301,10 +301,10 @@ static int prepare(struct hvd_state *state, struct error *err)
     const char *address = getenv(LINE_VARIABLE);
     if (elastic_self_read(&state->self, getenv, err) < 0)
         return HVD_ERR_ARGUMENT;
-    if (state->self.address == NULL || address == NULL || state->notices != NULL)
+    if (state->self.address == NULL || address == NULL || state->line != NULL)
         return HVD_OK;
-    state->notices = elastic_notices_open(address, NULL);
-    return state->notices == NULL ? HVD_OK : (int)elastic_register(&state->self, err);
+    state->line = line_open(address, NULL);
+    return state->line == NULL ? HVD_OK : (int)elastic_register(&state->self, err);
 }
 
 int hvd_elastic_run(struct hvd_state *state, hvd_elastic_function function, void *context)

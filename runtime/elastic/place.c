@@ -14,7 +14,6 @@
 #include "base/parse.h"
 #include "elastic/place_test.h"
 #include "engine/store.h"
-#include "line/line.h"
 
 #define TIMEOUT_SECONDS 600 /* of horovodrun and of hvdrun */
 #define LONGER_SECONDS 60
@@ -26,23 +25,14 @@
 
 /* ---- The place ------------------------------------------------------------------------------- */
 
-static int read_number(char *(*get)(const char *name), const char *name, int64_t min, int64_t max,
-                       int64_t *out, struct error *err)
-{
-    const char *text = get(name);
-    if (text == NULL || text[0] == '\0')
-        return 0;
-    return parse_int(text, min, max, out, err) == 0 ? 0 : error_wrap(err, "%s", name);
-}
-
-int elastic_self_read(struct elastic_self *self, char *(*get)(const char *name), struct error *err)
+int elastic_self_read(struct elastic_self *self, setup_get *get, struct error *err)
 {
     int64_t elastic = 0, port = 0, local_rank = 0, seconds = TIMEOUT_SECONDS;
     *self = (struct elastic_self){.host = get("HOROVOD_HOSTNAME")};
-    if (read_number(get, "HOROVOD_ELASTIC", 0, 1, &elastic, err) < 0 ||
-        read_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &port, err) < 0 ||
-        read_number(get, "HOROVOD_LOCAL_RANK", 0, RANKS_MAX, &local_rank, err) < 0 ||
-        read_number(get, "HOROVOD_ELASTIC_TIMEOUT", 0, 1000000000, &seconds, err) < 0)
+    if (setup_number(get, "HOROVOD_ELASTIC", 0, 1, &elastic, err) < 0 ||
+        setup_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &port, err) < 0 ||
+        setup_number(get, "HOROVOD_LOCAL_RANK", 0, RANKS_MAX, &local_rank, err) < 0 ||
+        setup_number(get, "HOROVOD_ELASTIC_TIMEOUT", 0, 1000000000, &seconds, err) < 0)
         return -1;
     if (elastic == 0 || port == 0)
         return 0;
@@ -146,39 +136,16 @@ void elastic_place_export(const struct engine_place *place)
 
 /* ---- Notices --------------------------------------------------------------------------------- */
 
-struct elastic_notices {
-    struct line *line; /* NULL: it has ended */
-};
-
-struct elastic_notices *elastic_notices_open(const char *address, struct error *err)
-{
-    struct line *line = line_open(address, err);
-    if (line == NULL)
-        return NULL;
-    struct elastic_notices *notices = mem_alloc(sizeof(*notices));
-    notices->line = line;
-    return notices;
-}
-
-void elastic_notices_close(struct elastic_notices *notices)
-{
-    if (notices == NULL)
-        return;
-    line_close(notices->line);
-    free(notices);
-}
-
-bool elastic_notices_take(struct elastic_notices *notices)
+bool elastic_notices_take(struct line **line)
 {
     struct line_packet packet;
     bool news = false;
-    int result =
-        notices == NULL || notices->line == NULL ? 0 : line_receive(notices->line, &packet, NULL);
-    for (; result > 0; result = line_receive(notices->line, &packet, NULL))
+    int result = *line == NULL ? 0 : line_receive(*line, &packet, NULL);
+    for (; result > 0; result = line_receive(*line, &packet, NULL))
         news = news || packet.type == LINE_HOSTS;
     if (result < 0) {
-        line_close(notices->line);
-        notices->line = NULL;
+        line_close(*line);
+        *line = NULL;
     }
     return news;
 }

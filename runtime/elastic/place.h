@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "engine/engine.h"
+#include "engine/setup.h"
+#include "line/line.h"
 
 /* The identity of this worker, from the environment, and where the store is. Texts are borrowed. */
 struct elastic_self {
@@ -26,7 +27,7 @@ struct elastic_self {
 
 /* -1: a variable is wrong. Reads HOROVOD_ELASTIC, HOROVOD_GLOO_RENDEZVOUS_ADDR and _PORT,
  * HOROVOD_HOSTNAME, HOROVOD_LOCAL_RANK and HOROVOD_ELASTIC_TIMEOUT (600 s if it is not set). */
-int elastic_self_read(struct elastic_self *self, char *(*get)(const char *name), struct error *err);
+int elastic_self_read(struct elastic_self *self, setup_get *get, struct error *err);
 
 /* Waits for the launcher's answer. The local rank may be another one then: `self` follows. */
 enum hvd_status elastic_place_ask(struct elastic_self *self, struct engine_place *place,
@@ -39,18 +40,10 @@ enum hvd_status elastic_register(const struct elastic_self *self, struct error *
  * environment. */
 void elastic_place_export(const struct engine_place *place);
 
-/*
- * What the launcher says about changed hosts, over a line of its own (line/line.h). It has no
- * thread: what has come waits in the socket until somebody asks.
- */
-struct elastic_notices;
-
-/* NULL: there is no line; the program is not notified then. */
-struct elastic_notices *elastic_notices_open(const char *address, struct error *err);
-void elastic_notices_close(struct elastic_notices *notices); /* accepts NULL */
-
-/* Whether something has come since the last call. NULL: false. */
-bool elastic_notices_take(struct elastic_notices *notices);
+/* Whether the launcher has said since the last call that hosts have changed, over a line for that
+ * (line/line.h). It has no thread: what has come waits in the socket. Closes a line that has ended,
+ * and accepts NULL: the program is not notified then. */
+bool elastic_notices_take(struct line **line);
 
 /*
  * How much time a worker has before its host goes away. The launcher writes it to the file that

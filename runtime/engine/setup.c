@@ -13,28 +13,25 @@ const char *setup_value(setup_get *get, const char *name)
     return text != NULL && text[0] != '\0' ? text : NULL;
 }
 
-static int read_number(setup_get *get, const char *name, int64_t min, int64_t max, int *out,
-                       struct error *err)
+int setup_number(setup_get *get, const char *name, int64_t min, int64_t max, int64_t *out,
+                 struct error *err)
 {
     const char *text = setup_value(get, name);
-    if (text == NULL)
+    if (text == NULL || parse_int(text, min, max, out, err) == 0)
         return 0;
-    int64_t value;
-    if (parse_int(text, min, max, &value, err) != 0)
-        return error_wrap(err, "%s", name);
-    *out = (int)value;
-    return 0;
+    return error_wrap(err, "%s", name);
 }
 
 /* A rank and the size that it must be below, as in HOROVOD_RANK and HOROVOD_SIZE. */
 static int read_pair(setup_get *get, const char *rank_name, const char *size_name, int *rank,
                      int *size, struct error *err)
 {
-    *rank = -1;
-    *size = 0;
-    if (read_number(get, rank_name, 0, RANKS_MAX - 1, rank, err) != 0 ||
-        read_number(get, size_name, 1, RANKS_MAX, size, err) != 0)
+    int64_t own = -1, all = 0;
+    if (setup_number(get, rank_name, 0, RANKS_MAX - 1, &own, err) != 0 ||
+        setup_number(get, size_name, 1, RANKS_MAX, &all, err) != 0)
         return -1;
+    *rank = (int)own;
+    *size = (int)all;
     if ((*rank >= 0) != (*size > 0))
         return error_set(err, "%s is set and %s is not: set both, or neither",
                          *size > 0 ? size_name : rank_name, *size > 0 ? rank_name : size_name);
@@ -79,14 +76,15 @@ enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct er
         .host = setup_value(get, "HOROVOD_HOSTNAME"),
         .interface = setup_value(get, "HOROVOD_GLOO_IFACE"),
     };
-    int seconds = TIMEOUT_SECONDS, no_threads = 0;
+    int64_t port = 0, seconds = TIMEOUT_SECONDS, no_threads = 0;
     if (read_place(&setup->place, get, err) != 0 ||
-        read_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &setup->port, err) != 0 ||
-        read_number(get, "HOROVOD_GLOO_TIMEOUT_SECONDS", 1, 1000000, &seconds, err) != 0 ||
-        read_number(get, "HOROVOD_MPI_THREADS_DISABLE", 0, 1, &no_threads, err) != 0)
+        setup_number(get, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, 65535, &port, err) != 0 ||
+        setup_number(get, "HOROVOD_GLOO_TIMEOUT_SECONDS", 1, 1000000, &seconds, err) != 0 ||
+        setup_number(get, "HOROVOD_MPI_THREADS_DISABLE", 0, 1, &no_threads, err) != 0)
         return HVD_ERR_ARGUMENT;
+    setup->port = (int)port;
     setup->mpi_threads_disabled = no_threads != 0;
-    setup->timeout_ms = (int64_t)seconds * 1000;
+    setup->timeout_ms = seconds * 1000;
     if (setup->address != NULL && setup->port == 0) {
         error_set(err,
                   "HOROVOD_GLOO_RENDEZVOUS_ADDR is set and HOROVOD_GLOO_RENDEZVOUS_PORT is not: "

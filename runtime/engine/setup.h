@@ -16,6 +16,10 @@ typedef char *setup_get(const char *name);
 /* The same, but an empty variable counts as one that is not set. */
 const char *setup_value(setup_get *get, const char *name);
 
+/* Changes `*out` if the variable is set. -1: it is wrong, and the error names it. */
+int setup_number(setup_get *get, const char *name, int64_t min, int64_t max, int64_t *out,
+                 struct error *err);
+
 /* Fills `setup`, whose texts are borrowed from `get`. HVD_ERR_ARGUMENT: a variable is wrong, and
  * the error names it. Without HOROVOD_SIZE, the place has size 0. */
 enum hvd_status setup_read(struct engine_setup *setup, setup_get *get, struct error *err);

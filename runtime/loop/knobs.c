@@ -29,14 +29,6 @@ static const char cycle[] = "HOROVOD_CYCLE_TIME", threshold[] = "HOROVOD_FUSION_
                   points[] = "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
                   at_launch[] = "HOROVOD_ENABLE_ASYNC_COMPLETION";
 
-static int read_int(setup_get *get, const char *name, int64_t max, int64_t *out, struct error *err)
-{
-    const char *text = setup_value(get, name);
-    if (text == NULL || parse_int(text, 0, max, out, err) == 0)
-        return 0;
-    return error_wrap(err, "%s", name);
-}
-
 static int read_cycle(setup_get *get, struct knobs *knobs, struct error *err)
 {
     const char *text = setup_value(get, cycle);
@@ -50,10 +42,10 @@ static int read_cycle(setup_get *get, struct knobs *knobs, struct error *err)
 static int read_tuner(setup_get *get, struct knobs *knobs, struct error *err)
 {
     int64_t on = 0, rounds = 3, steps = 10, most = 20;
-    if (read_int(get, autotune, INT32_MAX, &on, err) != 0 ||
-        read_int(get, warm_up, SAMPLES_MAX, &rounds, err) != 0 ||
-        read_int(get, sample_steps, SAMPLES_MAX, &steps, err) != 0 ||
-        read_int(get, points, SAMPLES_MAX, &most, err) != 0)
+    if (setup_number(get, autotune, 0, INT32_MAX, &on, err) != 0 ||
+        setup_number(get, warm_up, 0, SAMPLES_MAX, &rounds, err) != 0 ||
+        setup_number(get, sample_steps, 0, SAMPLES_MAX, &steps, err) != 0 ||
+        setup_number(get, points, 0, SAMPLES_MAX, &most, err) != 0)
         return -1;
     knobs->tuner = (struct tuner_setup){.on = on > 0,
                                         .threshold_fixed = setup_value(get, threshold) != NULL,
@@ -70,12 +62,12 @@ enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *er
     int64_t bytes = (int64_t)128 << 20, tensors = 1024, off = 0, warn_s = 60, give_up_s = 0;
     int64_t early = 0;
     if (read_cycle(get, knobs, err) != 0 || read_tuner(get, knobs, err) != 0 ||
-        read_int(get, threshold, INT64_MAX, &bytes, err) != 0 ||
-        read_int(get, capacity, CAPACITY_MAX, &tensors, err) != 0 ||
-        read_int(get, no_check, 1, &off, err) != 0 ||
-        read_int(get, warn_seconds, SECONDS_MAX, &warn_s, err) != 0 ||
-        read_int(get, give_up_seconds, SECONDS_MAX, &give_up_s, err) != 0 ||
-        read_int(get, at_launch, INT32_MAX, &early, err) != 0)
+        setup_number(get, threshold, 0, INT64_MAX, &bytes, err) != 0 ||
+        setup_number(get, capacity, 0, CAPACITY_MAX, &tensors, err) != 0 ||
+        setup_number(get, no_check, 0, 1, &off, err) != 0 ||
+        setup_number(get, warn_seconds, 0, SECONDS_MAX, &warn_s, err) != 0 ||
+        setup_number(get, give_up_seconds, 0, SECONDS_MAX, &give_up_s, err) != 0 ||
+        setup_number(get, at_launch, 0, INT32_MAX, &early, err) != 0)
         return HVD_ERR_ARGUMENT;
     if (off == 0 && give_up_s > 0 && give_up_s < warn_s) {
         error_set(err, "%s is %lld, and must be 0 or at least %s, which is %lld", give_up_seconds,

@@ -28,7 +28,7 @@
 
 struct training {
     struct elastic_self self;
-    struct elastic_notices *notices;
+    struct line *notices;
     const struct engine *engine;
     struct engine_world *engine_world;
     struct engine_comm *comm;
@@ -101,7 +101,7 @@ static int world_open(void *context, struct error *err)
         status = t->engine->open(&setup, &t->engine_world, &t->place, err);
     if (status != HVD_OK)
         return status;
-    elastic_notices_take(t->notices); /* what came before is about an earlier change */
+    elastic_notices_take(&t->notices); /* what came before is about an earlier change */
     open_reader(t);
     return make_comm(t, err);
 }
@@ -141,7 +141,7 @@ static int world_broadcast(void *context, const char *name, void *memory, size_t
 static bool world_hosts_changed(void *context)
 {
     struct training *t = context;
-    return elastic_notices_take(t->notices);
+    return elastic_notices_take(&t->notices);
 }
 
 /* The training */
@@ -236,7 +236,7 @@ static void prepare(struct training *t)
         fail("environment", &err);
     if (engine_load(modules != NULL ? modules : folder, "gloo", &t->engine, &err) != HVD_OK)
         fail("engine", &err);
-    t->notices = line == NULL ? NULL : elastic_notices_open(line, &err);
+    t->notices = line == NULL ? NULL : line_open(line, &err);
     bool registers = t->notices != NULL && t->self.address != NULL;
     if (registers && elastic_register(&t->self, &err) != HVD_OK)
         fail("register", &err);
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     if (t.place.rank == 0)
         dprintf(1, "final %016" PRIx64 "\n", t.sum);
     world_close(&t);
-    elastic_notices_close(t.notices);
+    line_close(t.notices);
     elastic_state_destroy(&t.state);
     sampler_destroy(&t.sampler);
     return 0;
