@@ -313,25 +313,6 @@ static enum hvd_status drain(struct gpu_set *set, struct error *err)
     return status;
 }
 
-/* Why the flights fail. */
-struct flights_end {
-    struct gpu_set *set;
-    enum hvd_status status;
-    const char *text;
-};
-
-static bool is_busy(void *context)
-{
-    const struct flights_end *failure = context;
-    return flights_are_busy(&failure->set->flights);
-}
-
-static void fail_flights(void *context)
-{
-    struct flights_end *failure = context;
-    flights_fail(&failure->set->flights, failure->status, failure->text);
-}
-
 /* Other ranks may still read the memory of this one, so it ends when all are at rest. */
 static enum hvd_status rest(struct gpu_set *set, struct error *err)
 {
@@ -344,19 +325,21 @@ static enum hvd_status rest(struct gpu_set *set, struct error *err)
 void gpu_set_end(struct gpu_set *set, enum hvd_status status, const char *text)
 {
     struct error err = ERROR_INIT;
-    struct flights_end failure = {set, status, text};
     if (set->comm == NULL)
         return;
     if (status == HVD_OK) {
-        failure.status = rest(set, &err);
-        failure.text = err.text;
+        status = rest(set, &err);
+        text = err.text;
     }
-    const struct nccl_rest how = {is_busy, fail_flights, &failure};
     if (gpu_enter(set->gpu, NULL) == 0) {
-        nccl_comm_destroy(set->comm, &how);
+        nccl_comm_abort(set->comm);
+        while (flights_are_busy(&set->flights) && !nccl_comm_is_aborted(set->comm))
+            poll(NULL, 0, END_STEP_MS);
+        flights_fail(&set->flights, status, text);
+        nccl_comm_destroy(set->comm);
         gpu_leave(set->gpu);
     }
-    fail_flights(&failure); /* if CUDA does not work any more */
+    flights_fail(&set->flights, status, text); /* if CUDA does not work any more */
     atomic_store(&set->flying, false);
     set->comm = NULL;
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "engine/nccl/comm.h"
 
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include "base/mem.h"
 #include "base/thread.h"
 
-enum { STEP_MS = 1 };
 #define STEP_NS 5000000 /* how often it asks `stop` */
 #define NS_PER_S 1000000000
 
@@ -192,11 +190,6 @@ static struct nccl_abort *abort_begin(const struct nccl *nccl, const struct gpu 
     return abort;
 }
 
-static bool abort_is_done(struct nccl_abort *abort)
-{
-    return abort == NULL || atomic_load(&abort->done);
-}
-
 static void abort_end(struct nccl_abort *abort)
 {
     if (abort == NULL)
@@ -256,27 +249,27 @@ enum hvd_status nccl_comm_create(const struct nccl_setup *setup, struct nccl_com
     if (status == HVD_OK)
         *comm = made;
     else
-        nccl_comm_destroy(made, NULL);
+        nccl_comm_destroy(made);
     return status;
 }
 
-/* After an abort, the events in the stream are complete as soon as the kernels have stopped. */
-static void stop(struct nccl_comm *comm, const struct nccl_rest *rest)
+void nccl_comm_abort(struct nccl_comm *comm)
 {
-    struct nccl_abort *all = abort_begin(comm->setup.nccl, comm->setup.gpu, comm->handle);
-    if (rest != NULL) {
-        while (rest->busy(rest->context) && !abort_is_done(all))
-            poll(NULL, 0, STEP_MS);
-        rest->quiet(rest->context);
-    }
-    abort_end(all);
-    abort_end(abort_begin(comm->setup.nccl, comm->setup.gpu, comm->alone));
+    if (comm->abort == NULL)
+        comm->abort = abort_begin(comm->setup.nccl, comm->setup.gpu, comm->handle);
 }
 
-void nccl_comm_destroy(struct nccl_comm *comm, const struct nccl_rest *rest)
+bool nccl_comm_is_aborted(const struct nccl_comm *comm)
+{
+    return comm->abort == NULL || atomic_load(&comm->abort->done);
+}
+
+void nccl_comm_destroy(struct nccl_comm *comm)
 {
     const struct cuda *cuda = comm->setup.gpu->cuda;
-    stop(comm, rest);
+    nccl_comm_abort(comm);
+    abort_end(comm->abort);
+    abort_end(abort_begin(comm->setup.nccl, comm->setup.gpu, comm->alone));
     if (comm->buffer != 0)
         cuda->memory_give(comm->buffer, comm->stream);
     if (comm->stream != NULL)

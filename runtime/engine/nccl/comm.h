@@ -28,20 +28,19 @@ struct nccl_comm {
     void *bells; /* another stream, whose calls into this process do not delay the first one */
     cuda_pointer buffer;
     size_t room;
+    struct nccl_abort *abort; /* NULL: not begun */
 };
 
 /* All members call it. HVD_ERR_ENGINE: CUDA or NCCL failed. HVD_ERR_PEER_LOST: it took too long, or
  * `stop` said so. */
 enum hvd_status nccl_comm_create(const struct nccl_setup *setup, struct nccl_comm **comm,
                                  struct error *err);
-/* Stops what runs on the GPU, and does not wait for other ranks: they should be at rest, too. Calls
- * `quiet` (which may be NULL) as soon as nothing runs any more, as far as `busy` says. */
-struct nccl_rest {
-    bool (*busy)(void *context);
-    void (*quiet)(void *context);
-    void *context;
-};
-void nccl_comm_destroy(struct nccl_comm *comm, const struct nccl_rest *rest);
+/* Begins to stop what runs on the GPU, without waiting for other ranks: they should be at rest,
+ * too. After that, the events in the stream are complete as soon as the kernels have stopped. */
+void nccl_comm_abort(struct nccl_comm *comm);
+bool nccl_comm_is_aborted(const struct nccl_comm *comm);
+/* Aborts it, if that was not done, and waits for the end of that. */
+void nccl_comm_destroy(struct nccl_comm *comm);
 
 /* What a call of NCCL has returned. */
 enum hvd_status nccl_comm_result(const struct nccl_comm *comm, void *handle, int result,

@@ -8,21 +8,13 @@
 
 #include "base/mem.h"
 
-/* Events that are free. To make one takes longer than to use it. */
-struct gpu_events {
-    pthread_mutex_t lock;
-    void **items;
-    size_t count, room;
-    uint64_t number; /* of the last mark */
-};
-
 struct gpus {
     pthread_mutex_t lock; /* guards all but a `found` that is true */
     atomic_bool found;
     struct cuda cuda;
     unsigned long long loads; /* libraries that were loaded when CUDA was not found */
     struct gpu **items;
-    size_t count;
+    size_t count, room;
 };
 
 struct gpus *gpus_create(void)
@@ -35,16 +27,14 @@ struct gpus *gpus_create(void)
 
 static void gpu_destroy(struct gpu *gpu)
 {
-    struct gpu_events *events = gpu->events;
     if (gpu_enter(gpu, NULL) == 0) {
-        for (size_t i = 0; i < events->count; i++)
-            gpu->cuda->event_destroy(events->items[i]);
+        for (size_t i = 0; i < gpu->count; i++)
+            gpu->cuda->event_destroy(gpu->events[i]);
         gpu_leave(gpu);
     }
     gpu->cuda->context_release(gpu->device);
-    pthread_mutex_destroy(&events->lock);
-    free(events->items);
-    free(events);
+    pthread_mutex_destroy(&gpu->lock);
+    free(gpu->events);
     free(gpu);
 }
 
@@ -100,8 +90,7 @@ static struct gpu *make(const struct cuda *cuda, int number, struct error *err)
         free(gpu);
         return NULL;
     }
-    gpu->events = mem_alloc(sizeof *gpu->events);
-    pthread_mutex_init(&gpu->events->lock, NULL);
+    pthread_mutex_init(&gpu->lock, NULL);
     return gpu;
 }
 
@@ -112,12 +101,6 @@ static struct gpu *known(const struct gpus *gpus, int number)
         if (gpus->items[i]->number == number)
             return gpus->items[i];
     return NULL;
-}
-
-static void add(struct gpus *gpus, struct gpu *gpu)
-{
-    gpus->items = mem_resize_array(gpus->items, gpus->count + 1, sizeof(struct gpu *));
-    gpus->items[gpus->count++] = gpu;
 }
 
 struct gpu *gpus_get(struct gpus *gpus, int number, struct error *err)
@@ -133,8 +116,9 @@ struct gpu *gpus_get(struct gpus *gpus, int number, struct error *err)
     struct gpu *gpu = known(gpus, number);
     if (gpu == NULL) {
         gpu = make(&gpus->cuda, number, err);
+        gpus->items = mem_one_more(gpus->items, gpus->count, &gpus->room, sizeof(struct gpu *));
         if (gpu != NULL)
-            add(gpus, gpu);
+            gpus->items[gpus->count++] = gpu;
     }
     pthread_mutex_unlock(&gpus->lock);
     return gpu;
@@ -155,12 +139,11 @@ void gpu_leave(const struct gpu *gpu)
 
 static int take_event(struct gpu *gpu, void **event, struct error *err)
 {
-    struct gpu_events *events = gpu->events;
     *event = NULL;
-    pthread_mutex_lock(&events->lock);
-    if (events->count > 0)
-        *event = events->items[--events->count];
-    pthread_mutex_unlock(&events->lock);
+    pthread_mutex_lock(&gpu->lock);
+    if (gpu->count > 0)
+        *event = gpu->events[--gpu->count];
+    pthread_mutex_unlock(&gpu->lock);
     return *event != NULL
                ? 0
                : cuda_check(gpu->cuda, gpu->cuda->event_create(event, CUDA_EVENT_DISABLE_TIMING),
@@ -169,14 +152,10 @@ static int take_event(struct gpu *gpu, void **event, struct error *err)
 
 static void give_event(struct gpu *gpu, void *event)
 {
-    struct gpu_events *events = gpu->events;
-    pthread_mutex_lock(&events->lock);
-    if (events->count == events->room) {
-        events->room = 2 * events->room + 16;
-        events->items = mem_resize_array(events->items, events->room, sizeof(void *));
-    }
-    events->items[events->count++] = event;
-    pthread_mutex_unlock(&events->lock);
+    pthread_mutex_lock(&gpu->lock);
+    gpu->events = mem_one_more(gpu->events, gpu->count, &gpu->room, sizeof(void *));
+    gpu->events[gpu->count++] = event;
+    pthread_mutex_unlock(&gpu->lock);
 }
 
 struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err)
@@ -187,10 +166,10 @@ struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err)
     if (gpu_enter(gpu, err) != 0)
         return NULL;
     if (take_event(gpu, &event, err) == 0) {
-        pthread_mutex_lock(&gpu->events->lock); /* numbers have the order of the marks */
+        pthread_mutex_lock(&gpu->lock); /* numbers have the order of the marks */
         int result = cuda->event_record(event, stream);
-        uint64_t number = ++gpu->events->number;
-        pthread_mutex_unlock(&gpu->events->lock);
+        uint64_t number = ++gpu->marks;
+        pthread_mutex_unlock(&gpu->lock);
         if (cuda_check(cuda, result, "cuEventRecord", err) == 0) {
             mark = mem_alloc(sizeof *mark);
             *mark = (struct gpu_mark){gpu, event, stream, number, 1};

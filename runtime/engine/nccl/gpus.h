@@ -7,6 +7,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include "engine/nccl/libraries.h"
 #include "include/hvd.h"
 
@@ -18,7 +20,10 @@ struct gpu {
     int number; /* as CUDA counts, with CUDA_VISIBLE_DEVICES */
     int device; /* CUdevice */
     void *context;
-    struct gpu_events *events;
+    pthread_mutex_t lock; /* guards the rest */
+    void **events;        /* that are free: to make one takes longer than to use it */
+    size_t count, room;
+    uint64_t marks; /* the number of the last one */
 };
 
 struct gpus *gpus_create(void);
