@@ -79,10 +79,7 @@ void step_plan_destroy(struct step_plan *plan)
 
 void step_plan_add(struct step_plan *plan, const struct bits *group)
 {
-    if (plan->count == plan->room) {
-        plan->room = 2 * plan->room + 8;
-        plan->groups = mem_resize_array(plan->groups, plan->room, sizeof *plan->groups);
-    }
+    plan->groups = mem_one_more(plan->groups, plan->count, &plan->room, sizeof *plan->groups);
     plan->groups[plan->count] = (struct bits){0};
     bits_copy(&plan->groups[plan->count++], group);
     bits_add(&plan->all, group);
@@ -103,11 +100,6 @@ void learner_destroy(struct learner *learner)
     learner->repeats = 0;
 }
 
-void learner_forget(struct learner *learner)
-{
-    learner_destroy(learner);
-}
-
 static size_t join(const struct learner *learner, struct step_plan *plan)
 {
     for (size_t i = 0; i < learner->step.count; i++)
@@ -124,7 +116,7 @@ size_t learner_run(struct learner *learner, const struct bits *group, struct ste
         learner->repeats = same ? learner->repeats + 1 : 0;
         if (learner->repeats >= REPEATS_NEEDED) {
             size_t learned = join(learner, plan);
-            learner_forget(learner);
+            learner_destroy(learner);
             return learned;
         }
         bits_copy(&learner->previous, &learner->step.all);

@@ -61,8 +61,7 @@ struct learner {
     int repeats;           /* how often in a row a step had the tensors of the one before */
 };
 
-void learner_destroy(struct learner *learner);
-void learner_forget(struct learner *learner); /* begins again */
+void learner_destroy(struct learner *learner); /* it may begin again */
 
 /* A group runs. Returns how many groups of the step before it have joined the end of `plan`. */
 size_t learner_run(struct learner *learner, const struct bits *group, struct step_plan *plan);

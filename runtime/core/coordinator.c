@@ -63,11 +63,8 @@ static void check_ready(struct coordinator *coordinator, struct entry *entry)
     }
     if (bits_size(bits_any(&there) ? &there : &entry->have) < (size_t)coordinator->config->size)
         return;
-    if (coordinator->ready_count == coordinator->ready_room) {
-        coordinator->ready_room = 2 * coordinator->ready_room + 16;
-        coordinator->ready =
-            mem_resize_array(coordinator->ready, coordinator->ready_room, sizeof(struct entry *));
-    }
+    coordinator->ready = mem_one_more(coordinator->ready, coordinator->ready_count,
+                                      &coordinator->ready_room, sizeof(struct entry *));
     coordinator->ready[coordinator->ready_count++] = entry;
     entry->ready = ++coordinator->ready_number;
     coordinator->has_priorities = coordinator->has_priorities || entry->request.priority != 0;
@@ -243,10 +240,7 @@ static void decide_group(struct coordinator *coordinator, struct entry *const *e
             continue;
         }
         entry_own(entry);
-        if (item.count == room) {
-            room = 2 * room + 8;
-            item.parts = mem_resize_array(item.parts, room, sizeof *item.parts);
-        }
+        item.parts = mem_one_more(item.parts, item.count, &room, sizeof *item.parts);
         size_t id = numbers_assign(&coordinator->numbers, request, coordinator->decisions);
         item.parts[item.count++] = (struct item_part){*request, id};
     }
@@ -324,7 +318,7 @@ static void drop_plan(struct coordinator *coordinator, struct buf *out)
 {
     coordinator->drop_plan = false;
     step_plan_destroy(&coordinator->plan);
-    learner_forget(&coordinator->learner);
+    learner_destroy(&coordinator->learner);
     item_write(&(struct item){.kind = ITEM_NO_PLAN}, out);
 }
 

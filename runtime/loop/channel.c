@@ -110,9 +110,7 @@ enum hvd_status channel_open(const struct channel_setup *setup, struct channel *
 
 void channel_ring(struct channel *channel)
 {
-    const uint64_t one = 1;
-    ssize_t done = fd_write(channel->ring, &one, sizeof one); /* full: it rings already */
-    (void)done;
+    eventfd_write(channel->ring, 1); /* full: it rings already */
 }
 
 void channel_each(const struct channel *channel, void (*each)(void *context, int fd, int rank),
@@ -229,9 +227,8 @@ int channel_wait(struct channel *channel, int64_t timeout_ns, struct error *err)
     if (ppoll(channel->polls, fill_polls(channel), timeout_ns < 0 ? NULL : &limit, NULL) < 0)
         return 0; /* a signal */
     if (channel->polls[0].revents != 0) {
-        uint64_t rings;
-        ssize_t got = fd_read(channel->ring, &rings, sizeof rings);
-        (void)got;
+        eventfd_t rings;
+        eventfd_read(channel->ring, &rings);
     }
     for (int i = 0; i < channel->count; i++) {
         struct peer *peer = &channel->peers[i];

@@ -144,11 +144,8 @@ static int32_t sets_take_number(struct sets *sets)
 static void sets_add_take(struct sets *sets, struct process_set *set)
 {
     pthread_mutex_lock(&sets->lock);
-    if (sets->count == sets->room) {
-        sets->room = 2 * sets->room + 4;
-        sets->items =
-            mem_resize_array(sets->items, (size_t)sets->room, sizeof(struct process_set *));
-    }
+    sets->items =
+        mem_one_more(sets->items, (size_t)sets->count, &sets->room, sizeof(struct process_set *));
     sets->items[sets->count++] = set;
     pthread_mutex_unlock(&sets->lock);
 }

@@ -23,8 +23,8 @@
 struct sets {
     pthread_mutex_t lock;
     struct process_set **items; /* ascending by number */
-    int32_t count, room;
-    int32_t next; /* number of the next set */
+    size_t room;
+    int32_t count, next; /* `next`: the number of the next set */
 };
 
 void sets_init(struct sets *sets);

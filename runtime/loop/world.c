@@ -50,9 +50,7 @@ static bool failure_set(struct failure *failure, enum hvd_status status, const c
     pthread_mutex_unlock(&failure->lock);
     if (!first)
         return false;
-    const uint64_t one = 1;
-    ssize_t done = fd_write(failure->stop, &one, sizeof one);
-    (void)done;
+    eventfd_write(failure->stop, 1);
     return true;
 }
 
@@ -123,11 +121,9 @@ static struct watch *watch_start(void (*gone)(void *context, int32_t set, int ra
 
 static void watch_stop(struct watch *watch)
 {
-    const uint64_t one = 1;
     if (watch == NULL)
         return;
-    ssize_t done = fd_write(watch->stop, &one, sizeof one);
-    (void)done;
+    eventfd_write(watch->stop, 1);
     pthread_join(watch->thread, NULL);
     watch_free(watch);
 }
