@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/parse.h"
+#include "base/plain.h"
 #include "core/action.h"
 #include "core/request.h"
 #include "include/hvd.h"
@@ -25,47 +25,29 @@
 
 /* ---- What the launcher hears of a tensor that waits for too long ----------------------------- */
 
-static bool is_missing(const struct stall *stall, int rank)
+static void add_ranks(struct line_ranks *to, const int *ranks, size_t count)
 {
-    for (size_t i = 0; i < stall->missing_count; i++) {
-        if (stall->missing[i] == rank)
-            return true;
-    }
-    return false;
-}
-
-/* hvd_process_set_ranks() gives them in ascending order. */
-static void divide(const int32_t *ranks, int count, const struct stall *stall,
-                   struct line_packet *packet)
-{
-    for (int i = 0; i < count; i++)
-        line_ranks_add(is_missing(stall, ranks[i]) ? &packet->missing : &packet->waiting,
-                       (uint32_t)ranks[i]);
+    for (size_t i = 0; i < count; i++)
+        line_ranks_add(to, (uint32_t)ranks[i]);
 }
 
 /* The packet is a line of text: a name may have any bytes. */
 static void copy_plain(const char *from, char *to, size_t size)
 {
     snprintf(to, size, "%s", from);
-    for (char *at = to; *at != '\0'; at++)
-        *at = (unsigned char)*at < 0x20 || *at == 0x7f ? '?' : *at;
+    plain_line(to, '?');
 }
 
-/* Fills in a STALLED about a tensor of a process set. false: the set is not known any more. */
-static bool stall_packet(int32_t set, const struct stall *stall, struct line_packet *packet)
+/* Of a tensor of a process set. */
+static struct line_packet stall_packet(enum line_type type, int32_t set, const struct stall *stall)
 {
-    int count = hvd_process_set_size(set);
-    if (count <= 0)
-        return false;
-    int32_t *ranks AUTO_FREE = mem_array((size_t)count, sizeof(*ranks));
-    if (hvd_process_set_ranks(set, ranks, count) != count)
-        return false;
-    *packet = (struct line_packet){.type = LINE_STALLED, .set = (uint32_t)set};
-    packet->seconds = stall->age_ns > 0 ? (uint32_t)(stall->age_ns / NS_PER_S) : 0;
-    copy_plain(kind_text(stall->kind), packet->operation, sizeof(packet->operation));
-    copy_plain(stall->name, packet->name, sizeof(packet->name));
-    divide(ranks, count, stall, packet);
-    return true;
+    struct line_packet packet = {.type = type, .set = (uint32_t)set};
+    packet.seconds = stall->age_ns > 0 ? (uint32_t)(stall->age_ns / NS_PER_S) : 0;
+    copy_plain(kind_text(stall->kind), packet.operation, sizeof(packet.operation));
+    copy_plain(stall->name, packet.name, sizeof(packet.name));
+    add_ranks(&packet.waiting, stall->waiting, stall->waiting_count);
+    add_ranks(&packet.missing, stall->missing, stall->missing_count);
+    return packet;
 }
 
 /* ---- Start and end --------------------------------------------------------------------------- */
@@ -125,10 +107,9 @@ struct answer {
 static void tell_wait(void *context, int32_t set, const struct stall *stall)
 {
     const struct answer *answer = context;
-    struct line_packet packet = {.set = (uint32_t)set};
-    if (stall != NULL && !stall_packet(set, stall, &packet))
-        return;
-    packet.type = LINE_WAITS;
+    struct line_packet packet = {.type = LINE_WAITS, .set = (uint32_t)set};
+    if (stall != NULL)
+        packet = stall_packet(LINE_WAITS, set, stall);
     packet.round = answer->round;
     line_reader_send(answer->reader, &packet);
 }
@@ -160,13 +141,12 @@ static void open_line(void)
 static bool stalled(void *context, int32_t set, const struct stall *stall)
 {
     struct line_reader *reader = __atomic_load_n(&attached.reader, __ATOMIC_ACQUIRE);
-    struct line_packet packet;
     (void)context;
     if (reader == NULL)
         return false;
+    const struct line_packet packet = stall_packet(LINE_STALLED, set, stall);
     tell_progress(reader);
-    return stall_packet(set, stall, &packet) &&
-           line_reader_send(reader, &packet) == 1; /* the launcher prints it */
+    return line_reader_send(reader, &packet) == 1; /* the launcher prints it */
 }
 
 static void goes_on(void *context, int32_t set)

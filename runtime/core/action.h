@@ -35,7 +35,7 @@ struct part {
 struct stall {
     char *name;
     enum kind kind;
-    int *waiting, *missing; /* those that have submitted it, and those that have not */
+    int *waiting, *missing; /* those that have submitted it or have joined, and the others */
     size_t waiting_count, missing_count;
     int64_t age_ns;
 };

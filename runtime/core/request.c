@@ -71,26 +71,16 @@ bool request_has_tensor(const struct request *request)
     return kinds[request->kind].letter == 't';
 }
 
-static bool is_op(uint64_t op)
-{
-    switch (op) {
-#define OP_CASE(name, value, text) case name:
-        HVD_OP_LIST(OP_CASE)
-#undef OP_CASE
-        return true;
-    default: return false;
-    }
-}
-
-static const char *op_text(enum hvd_op op)
+/* NULL: it is not an operation. */
+static const char *op_text(uint64_t op)
 {
     switch (op) {
 #define OP_CASE(name, value, text) \
     case name: return text;
         HVD_OP_LIST(OP_CASE)
 #undef OP_CASE
+    default: return NULL;
     }
-    return "?";
 }
 
 size_t request_elements(const struct request *request)
@@ -250,7 +240,7 @@ int request_read(struct reader *in, size_t dims_max, struct request *out)
     out->kind = (enum kind)get_number_below(in, KINDS);
     uint64_t type = get_number(in), op = get_number(in);
     int64_t root = get_signed(in);
-    in->bad = in->bad || type > INT_MAX || hvd_type_bytes((int)type) == 0 || !is_op(op) ||
+    in->bad = in->bad || type > INT_MAX || hvd_type_bytes((int)type) == 0 || op_text(op) == NULL ||
               root < INT32_MIN || root > INT32_MAX;
     out->type = in->bad ? HVD_UINT8 : (enum hvd_type)type;
     out->op = in->bad ? HVD_SUM : (enum hvd_op)op;

@@ -41,14 +41,17 @@ static int *globals_new(const struct bits *which, const struct core_config *conf
     return ranks;
 }
 
-static struct stall stall_new(const struct core_config *config, const struct entry *entry,
+static struct stall stall_new(const struct coordinator *coordinator, const struct entry *entry,
                               const struct bits *missing, int64_t now_ns)
 {
+    AUTO_BITS struct bits waiting = {0};
     struct stall stall = {.name = mem_strdup(request_name(&entry->request)),
                           .kind = entry->request.kind,
                           .age_ns = now_ns - entry->since_ns};
-    stall.waiting = globals_new(&entry->have, config, &stall.waiting_count);
-    stall.missing = globals_new(missing, config, &stall.missing_count);
+    bits_copy(&waiting, &entry->have);
+    bits_add(&waiting, &coordinator->joined);
+    stall.waiting = globals_new(&waiting, coordinator->config, &stall.waiting_count);
+    stall.missing = globals_new(missing, coordinator->config, &stall.missing_count);
     return stall;
 }
 
@@ -65,7 +68,7 @@ static void warn(const struct coordinator *coordinator, const struct entry *entr
     buf_printf(&text, " in %s '%.200s', for %lld s", kind_text(entry->request.kind),
                request_name(&entry->request), (long long)((now_ns - entry->since_ns) / SECOND_NS));
     struct action action = {.kind = ACTION_STALL, .text = mem_strdup(buf_text(&text))};
-    action.stall = stall_new(config, entry, &missing, now_ns);
+    action.stall = stall_new(coordinator, entry, &missing, now_ns);
     actions_add_take(actions, &action);
 }
 
@@ -89,7 +92,7 @@ int coordinator_waits(const struct coordinator *coordinator, int64_t now_ns,
         if (entry->ready != 0 || is_of_a_group(coordinator, entry))
             continue;
         missing_ranks(coordinator, entry, &missing);
-        stalls[count++] = stall_new(coordinator->config, entry, &missing, now_ns);
+        stalls[count++] = stall_new(coordinator, entry, &missing, now_ns);
     }
     return count;
 }

@@ -222,14 +222,21 @@ static enum hvd_status ask(const struct request *request, struct answer *answer,
     return HVD_ERR_ENGINE;
 }
 
-enum hvd_status store_put(const struct store *store, const char *scope, const char *key,
-                          const void *bytes, size_t length, struct error *err)
+/* One whose answer has nothing to say. */
+static enum hvd_status tell(const struct store *store, const char *method, const char *scope,
+                            const char *key, const void *bytes, size_t length, struct error *err)
 {
     AUTO_BUF struct buf body = BUF_INIT(BODY_MAX);
     struct answer answer = {.body = &body};
     struct request request = {
-        store, "PUT", scope, key, bytes, length, clock_mono_ms() + store->timeout_ms};
+        store, method, scope, key, bytes, length, clock_mono_ms() + store->timeout_ms};
     return ask(&request, &answer, err);
+}
+
+enum hvd_status store_put(const struct store *store, const char *scope, const char *key,
+                          const void *bytes, size_t length, struct error *err)
+{
+    return tell(store, "PUT", scope, key, bytes, length, err);
 }
 
 enum hvd_status store_wait(const struct store *store, const char *scope, const char *key,
@@ -251,9 +258,5 @@ enum hvd_status store_wait(const struct store *store, const char *scope, const c
 enum hvd_status store_delete(const struct store *store, const char *scope, const char *key,
                              struct error *err)
 {
-    AUTO_BUF struct buf body = BUF_INIT(BODY_MAX);
-    struct answer answer = {.body = &body};
-    struct request request = {
-        store, "DELETE", scope, key, NULL, 0, clock_mono_ms() + store->timeout_ms};
-    return ask(&request, &answer, err);
+    return tell(store, "DELETE", scope, key, NULL, 0, err);
 }

@@ -98,7 +98,7 @@ static int with_set(int32_t set, int (*ask)(const struct process_set *set, void 
 static int size_of(const struct process_set *set, void *context)
 {
     (void)context;
-    return set->setup.count;
+    return set->count;
 }
 
 int hvd_process_set_size(int32_t set)
@@ -109,10 +109,9 @@ int hvd_process_set_size(int32_t set)
 static int own_rank(const struct process_set *set, void *context)
 {
     (void)context;
-    return set->rank >= 0
-               ? set->rank
-               : (int)library_fail(HVD_ERR_NOT_MEMBER, "this rank is not a member of the set %d",
-                                   set->setup.id);
+    return set->rank >= 0 ? set->rank
+                          : (int)library_fail(HVD_ERR_NOT_MEMBER,
+                                              "this rank is not a member of the set %d", set->id);
 }
 
 int hvd_process_set_rank(int32_t set)
@@ -145,9 +144,9 @@ static int list_ranks(const struct process_set *set, void *context)
     const struct ranks_room *out = context;
     if (out->room < 0 || (out->room > 0 && out->ranks == NULL))
         return library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
-    for (int i = 0; i < set->setup.count && i < out->room; i++)
+    for (int i = 0; i < set->count && i < out->room; i++)
         out->ranks[i] = set->ranks[i];
-    return set->setup.count;
+    return set->count;
 }
 
 int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)

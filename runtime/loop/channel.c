@@ -63,7 +63,7 @@ static enum hvd_status meet(const struct channel_setup *setup, int *fds, int cou
     for (int i = 0; i < count; i++)
         fds[i] = -1;
     enum hvd_status status =
-        setup->rank == 0 ? root_meet(setup, fds, err) : member_meet(setup, fds, err);
+        setup->set.rank == 0 ? root_meet(setup, fds, err) : member_meet(setup, fds, err);
     if (status == HVD_ERR_PEER_LOST && poll(&stop, 1, 0) > 0)
         error_set(err, "a rank was lost before the members of a process set had met");
     for (int i = 0; i < count; i++) {
@@ -79,16 +79,16 @@ enum hvd_status channel_open(const struct channel_setup *setup, struct channel *
                              struct error *err)
 {
     struct channel *made = mem_alloc(sizeof *made);
-    int count = setup->rank == 0 ? setup->size - 1 : 1;
+    int count = setup->set.rank == 0 ? setup->set.size - 1 : 1;
     int *fds AUTO_FREE = mem_array((size_t)count, sizeof *fds);
     enum hvd_status status = HVD_OK;
-    made->rank = setup->rank;
+    made->rank = setup->set.rank;
     made->ring = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (made->ring < 0) {
         error_errno(err, errno, "cannot make an eventfd");
         status = HVD_ERR_MEMORY;
     }
-    if (status == HVD_OK && setup->size > 1)
+    if (status == HVD_OK && setup->set.size > 1)
         status = meet(setup, fds, count, err);
     if (status != HVD_OK) {
         channel_close(made);
@@ -99,7 +99,7 @@ enum hvd_status channel_open(const struct channel_setup *setup, struct channel *
     made->polls = mem_array((size_t)count + 1, sizeof *made->polls);
     for (int i = 0; i < count; i++) {
         made->peers[i].fd = fds[i];
-        made->peers[i].rank = setup->rank == 0 ? i + 1 : 0;
+        made->peers[i].rank = setup->set.rank == 0 ? i + 1 : 0;
         made->peers[i].global = setup->ranks[made->peers[i].rank];
         buf_init(&made->peers[i].in, 2 * CORE_MESSAGE_MAX);
         buf_init(&made->peers[i].out, 4 * CORE_MESSAGE_MAX);

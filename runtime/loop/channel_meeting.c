@@ -15,20 +15,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "engine/messages.h"
 #include "loop/channel_invitation.h"
 
 #define LOCAL_NAME "hvd-"
 enum { CONNECT_MS = 3000, AGAIN_MS = 100, TURN_MS = 1000, GUEST_MS = 2000, STRANGERS_MAX = 256 };
-
-/* The members get that of the root. */
-static enum hvd_status invite(const struct channel_setup *setup, struct invitation *invitation,
-                              struct error *err)
-{
-    const struct message_set set = {setup->engine, setup->comm, setup->rank, setup->size,
-                                    setup->timeout_ms};
-    return messages_from_root(&set, invitation, sizeof *invitation, err);
-}
 
 /* ---- A member -------------------------------------------------------------------------------- */
 
@@ -67,7 +57,7 @@ static bool receive(const struct channel_setup *setup, int fd, void *bytes, size
 static bool introduce(const struct channel_setup *setup, int fd,
                       const struct invitation *invitation, size_t point, int64_t deadline_ms)
 {
-    struct introduction introduction = {.point = point, .rank = (uint32_t)setup->rank};
+    struct introduction introduction = {.point = point, .rank = (uint32_t)setup->set.rank};
     uint8_t hello[HELLO_SIZE], welcome[HMAC_SIZE];
     if (getrandom(introduction.member_nonce, NONCE_SIZE, 0) != NONCE_SIZE ||
         !receive(setup, fd, introduction.root_nonce, NONCE_SIZE, deadline_ms))
@@ -147,8 +137,8 @@ static int connect_to_any(const struct channel_setup *setup, const struct invita
 enum hvd_status member_meet(const struct channel_setup *setup, int *fd, struct error *err)
 {
     struct invitation invitation = {.count = 0};
-    int64_t deadline_ms = clock_mono_ms() + setup->timeout_ms;
-    enum hvd_status status = invite(setup, &invitation, err);
+    int64_t deadline_ms = clock_mono_ms() + setup->set.timeout_ms;
+    enum hvd_status status = messages_from_root(&setup->set, &invitation, sizeof invitation, err);
     if (status != HVD_OK)
         return status;
     if (invitation.count == 0 || invitation.count > POINTS_MAX) {
@@ -166,7 +156,7 @@ enum hvd_status member_meet(const struct channel_setup *setup, int *fd, struct e
     error_set(err,
               "cannot connect to the root of a process set within %lld ms: if its host has several "
               "networks, name the right one in HOROVOD_GLOO_IFACE",
-              (long long)setup->timeout_ms);
+              (long long)setup->set.timeout_ms);
     return HVD_ERR_PEER_LOST;
 }
 
@@ -379,7 +369,7 @@ static int hear(const struct root *root, struct guest *guest)
         return 0;
     bool right =
         waits_for_welcome(guest->fd) && hello_read(&root->invitation, guest->hello, introduction);
-    return right && introduction->rank >= 1 && introduction->rank < (uint32_t)root->setup->size
+    return right && introduction->rank >= 1 && introduction->rank < (uint32_t)root->setup->set.size
                ? 1
                : -1;
 }
@@ -439,7 +429,8 @@ static enum hvd_status receive_members(struct root *root, int64_t deadline_ms, s
         int64_t now_ms = clock_mono_ms();
         if (now_ms >= deadline_ms) {
             error_set(err, "%d of %d members of a process set did not connect within %lld ms",
-                      root->missing, root->setup->size - 1, (long long)root->setup->timeout_ms);
+                      root->missing, root->setup->set.size - 1,
+                      (long long)root->setup->set.timeout_ms);
             return HVD_ERR_PEER_LOST;
         }
         int ready = wait_for_guests(root, deadline_ms - now_ms);
@@ -474,11 +465,13 @@ enum hvd_status root_meet(const struct channel_setup *setup, int *fds, struct er
 {
     struct root root = {.setup = setup,
                         .fds = fds,
-                        .missing = setup->size - 1,
-                        .limit = setup->size + STRANGERS_MAX};
-    int64_t deadline_ms = clock_mono_ms() + setup->timeout_ms;
+                        .missing = setup->set.size - 1,
+                        .limit = setup->set.size + STRANGERS_MAX};
+    int64_t deadline_ms = clock_mono_ms() + setup->set.timeout_ms;
     bool listens = open_listeners(&root, err) == 0;
-    enum hvd_status status = invite(setup, &root.invitation, err); /* perhaps to nowhere */
+    /* Perhaps to nowhere. */
+    enum hvd_status status =
+        messages_from_root(&setup->set, &root.invitation, sizeof root.invitation, err);
     if (status == HVD_OK && !listens)
         status = HVD_ERR_ENGINE;
     if (status == HVD_OK) {

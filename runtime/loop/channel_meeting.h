@@ -15,17 +15,14 @@
  */
 #pragma once
 
-#include "engine/engine.h"
+#include "engine/messages.h"
 
 /* The same for the root and the members. */
 struct channel_setup {
-    const struct engine *engine;
-    struct engine_comm *comm;
-    int rank, size;        /* in the set */
-    const int *ranks;      /* the members' global ranks, for errors */
-    const char *interface; /* the root's addresses are those of it; NULL: of all */
-    int64_t timeout_ms;    /* for all that the opening waits for */
-    int stop;              /* a descriptor: when it is readable, the opening fails at once */
+    struct message_set set; /* its time-out is for all that the opening waits for */
+    const int *ranks;       /* the members' global ranks, for errors */
+    const char *interface;  /* the root's addresses are those of it; NULL: of all */
+    int stop;               /* a descriptor: when it is readable, the opening fails at once */
 };
 
 /* Fills `fds`, which are -1, with a connection for each member from set rank 1 on. They are not

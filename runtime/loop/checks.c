@@ -94,20 +94,20 @@ static int check_reduction(const struct call *call, struct error *err)
 
 static int check_root(const struct process_set *set, int root, struct error *err)
 {
-    for (int i = 0; i < set->setup.count; i++)
+    for (int i = 0; i < set->count; i++)
         if (set->ranks[i] == root)
             return 0;
-    return error_set(err, "the root %d is not a rank of the process set %d", root, set->setup.id);
+    return error_set(err, "the root %d is not a rank of the process set %d", root, set->id);
 }
 
 static int check_splits(const struct process_set *set, const int64_t *splits, int64_t rows,
                         struct error *err)
 {
     int64_t left = rows;
-    if (splits == NULL && rows % set->setup.count != 0)
+    if (splits == NULL && rows % set->count != 0)
         return error_set(err, "%lld rows are not a multiple of %d ranks: give the splits",
-                         (long long)rows, set->setup.count);
-    for (int i = 0; splits != NULL && i < set->setup.count; i++) {
+                         (long long)rows, set->count);
+    for (int i = 0; splits != NULL && i < set->count; i++) {
         if (splits[i] < 0)
             return error_set(err, "the split %lld for set rank %d is negative",
                              (long long)splits[i], i);
@@ -131,7 +131,7 @@ static int check_buffers(const struct process_set *set, const struct call *call,
         (is_root && tensor->output == NULL))
         out = 0;
     if (call->kind == KIND_REDUCESCATTER)
-        out = request_slice(request, set->rank, set->setup.count).count;
+        out = request_slice(request, set->rank, set->count).count;
     if (check_buffer(tensor->input, "input", request, in, err) != 0)
         return -1;
     return check_buffer(tensor->output, "output", request, out, err);
@@ -172,7 +172,7 @@ static int device_of(const struct process_set *set, const struct hvd_tensor *ten
                      struct error *err)
 {
     char one[32], other[32];
-    struct gpus *gpus = set->setup.owner->gpus;
+    struct gpus *gpus = set->maker->owner->gpus;
     const void *input = tensor->input != NULL ? tensor->input : tensor->output;
     const void *output = tensor->output != NULL ? tensor->output : tensor->input;
     int in = gpus_find(gpus, input);
@@ -201,7 +201,7 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
         error_set(err,
                   "'%.200s' is on GPU %d, and this rank uses GPU %d for the process set %d: use "
                   "one GPU for each process",
-                  request_name(request), device, used, set->setup.id);
+                  request_name(request), device, used, set->id);
         return HVD_ERR_UNSUPPORTED;
     }
     if (request->kind != KIND_ALLREDUCE && request->kind != KIND_REDUCESCATTER)
@@ -209,7 +209,7 @@ static enum hvd_status check_nccl(const struct process_set *set, const struct re
     if (gpu_stage_has(request)) /* it has its own check */
         return HVD_OK;
     if (nccl_reduction_plan(request->type, request->op, request->prescale, request->postscale,
-                            set->setup.count, &reduction, err) == HVD_OK)
+                            set->count, &reduction, err) == HVD_OK)
         return HVD_OK;
     error_wrap(err, "'%.200s' is on a GPU", request_name(request));
     return HVD_ERR_UNSUPPORTED;
@@ -234,7 +234,7 @@ static enum hvd_status check_memory(const struct process_set *set, const struct 
     enum hvd_status status = check_nccl(set, request, device, err);
     if (status != HVD_OK)
         return status;
-    struct gpu *gpu = gpus_get(set->setup.owner->gpus, device, err);
+    struct gpu *gpu = gpus_get(set->maker->owner->gpus, device, err);
     if (gpu == NULL)
         return HVD_ERR_ARGUMENT;
     token->ready = mark_for(gpu, call, err);
@@ -273,13 +273,13 @@ enum hvd_status checks_call(const struct process_set *set, const struct call *ca
         token->input = tensor->input;
         token->output = tensor->output;
         if (call->splits != NULL)
-            token->splits = mem_dup(call->splits, (size_t)set->setup.count * sizeof(int64_t));
+            token->splits = mem_dup(call->splits, (size_t)set->count * sizeof(int64_t));
         enum hvd_status status = check_memory(set, call, request, token, err);
         if (status != HVD_OK) {
             request_destroy(request);
             return status;
         }
     }
-    token->set = set->setup.id;
+    token->set = set->id;
     return HVD_OK;
 }

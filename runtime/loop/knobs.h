@@ -1,17 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Settings from the environment, with the names and defaults of Horovod:
- * - HOROVOD_CYCLE_TIME: milliseconds, 1
- * - HOROVOD_FUSION_THRESHOLD: bytes, 128 MiB; 0: nothing is fused
- * - HOROVOD_CACHE_CAPACITY: tensors, 1024; 0: no cache
- * - HOROVOD_STALL_CHECK_DISABLE: 0
- * - HOROVOD_STALL_CHECK_TIME_SECONDS: 60
- * - HOROVOD_STALL_SHUTDOWN_TIME_SECONDS: 0, which is never
- * - HOROVOD_AUTOTUNE: 0; 1 tunes the cycle time and the threshold, unless they are given
- * - HOROVOD_AUTOTUNE_LOG: a file; none
- * - HOROVOD_AUTOTUNE_WARMUP_SAMPLES: 3, _STEPS_PER_SAMPLE: 10, _BAYES_OPT_MAX_SAMPLES: 20
- * - HOROVOD_ENABLE_ASYNC_COMPLETION: 0; 1: handles of tensors on a GPU are complete at their launch
- */
+/* Settings from the environment, with the names and defaults of Horovod (docs/runtime.md). */
 #pragma once
 
 #include <stdbool.h>

@@ -13,6 +13,8 @@
 #include "loop/executor.h"
 
 #define NS_PER_MS 1000000
+/* A rank that is silent for so many time-outs of the engine is lost. An operation may take one. */
+#define SILENCE_TIMEOUTS 2
 #define LEFT_NS ((int64_t)1000 * NS_PER_MS)      /* for the last message of a rank that has ended */
 #define GPU_LIMIT_NS (600 * (int64_t)1000000000) /* without HOROVOD_STALL_SHUTDOWN_TIME_SECONDS */
 
@@ -21,7 +23,7 @@
 static void lose(struct process_set *set, enum hvd_status status, const char *text)
 {
     if (!set->ended)
-        set->setup.owner->lost(set->setup.owner->context, status, text);
+        set->maker->owner->lost(set->maker->owner->context, status, text);
     else
         set->over = channel_is_alone(set->channel); /* the others have gone, as they should */
 }
@@ -45,7 +47,7 @@ static void transmit(struct process_set *set, const struct action *action)
 {
     struct error err = ERROR_INIT;
     int rc = 0;
-    for (int to = 0; to < set->setup.count; to++)
+    for (int to = 0; to < set->count; to++)
         if (to != set->rank && (action->to == TO_ALL || action->to == to) &&
             channel_send(set->channel, to, action->bytes, action->length, &err) != 0)
             rc = -1;
@@ -58,12 +60,12 @@ static void transmit(struct process_set *set, const struct action *action)
 static void set_tell_loss(const struct process_set *set, enum hvd_status status, const char *text)
 {
     if (status == HVD_ERR_PEER_LOST || status == HVD_ERR_ENGINE)
-        set->setup.owner->lost(set->setup.owner->context, status, text);
+        set->maker->owner->lost(set->maker->owner->context, status, text);
 }
 
 static void carry_out(struct process_set *set, struct action *action)
 {
-    const struct set_owner *owner = set->setup.owner;
+    const struct set_owner *owner = set->maker->owner;
     if (action->kind == ACTION_DONE || action->kind == ACTION_ENDED)
         set_tell_loss(set, action->status, action->text);
     switch (action->kind) {
@@ -71,14 +73,12 @@ static void carry_out(struct process_set *set, struct action *action)
     case ACTION_RUN: run(set, action); break;
     case ACTION_DONE: executor_done(&set->executor, action); break;
     case ACTION_TUNED: owner->tuned(owner->context, &action->tuning); break;
-    case ACTION_STALL:
-        owner->stalled(owner->context, set->setup.id, action->text, &action->stall);
-        break;
-    case ACTION_GOES_ON: owner->goes_on(owner->context, set->setup.id); break;
+    case ACTION_STALL: owner->stalled(owner->context, set->id, action->text, &action->stall); break;
+    case ACTION_GOES_ON: owner->goes_on(owner->context, set->id); break;
     case ACTION_ENDED:
         executor_drain(&set->executor);
         set->ended = true;
-        set->end_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
+        set->end_ns = clock_mono_ns() + set->maker->setup->timeout_ms * NS_PER_MS;
         break;
     case ACTION_CLOSE: set->closed = true; break;
     }
@@ -104,7 +104,7 @@ static void hang_bell(const struct process_set *set)
     struct error err = ERROR_INIT;
     enum hvd_status status = gpu_set_sleeps(set->executor.gpu_set, &err);
     if (status != HVD_OK)
-        set->setup.owner->lost(set->setup.owner->context, status, err.text);
+        set->maker->owner->lost(set->maker->owner->context, status, err.text);
 }
 
 /* Sleeps until there is something to do, and takes what has come. */
@@ -155,7 +155,7 @@ static int sleep_and_hear(struct process_set *set, struct buf *message, struct e
 static bool fail_all(struct process_set *set)
 {
     struct error err = ERROR_INIT;
-    enum hvd_status status = set->setup.owner->failure(set->setup.owner->context, &err);
+    enum hvd_status status = set->maker->owner->failure(set->maker->owner->context, &err);
     if (status == HVD_OK)
         return false;
     pthread_mutex_lock(&set->lock);
@@ -180,7 +180,7 @@ static void check_gpu(struct process_set *set)
     struct error err = ERROR_INIT;
     enum hvd_status status = gpu_set_check(set->executor.gpu_set, &err);
     if (status != HVD_OK)
-        set->setup.owner->lost(set->setup.owner->context, status, err.text);
+        set->maker->owner->lost(set->maker->owner->context, status, err.text);
 }
 
 static void *serve(void *argument)
@@ -207,7 +207,7 @@ static void *serve(void *argument)
 static enum hvd_status set_thread_start(struct process_set *set, struct error *err)
 {
     char name[32];
-    snprintf(name, sizeof name, "hvd-set-%d", set->setup.id);
+    snprintf(name, sizeof name, "hvd-set-%d", set->id);
     int code = thread_start(&set->thread, name, serve, set);
     set->started = code == 0;
     if (set->started)
@@ -218,21 +218,18 @@ static enum hvd_status set_thread_start(struct process_set *set, struct error *e
 
 /* ---- Its beginning and its end --------------------------------------------------------------- */
 
-static int find_rank(const struct set_setup *setup)
-{
-    for (int i = 0; i < setup->count; i++)
-        if (setup->ranks[i] == setup->own_rank)
-            return i;
-    return -1;
-}
-
-struct process_set *set_create(const struct set_setup *setup)
+struct process_set *set_create(const struct set_maker *maker, int32_t id, const int *ranks,
+                               int count)
 {
     struct process_set *set = mem_alloc(sizeof *set);
-    set->setup = *setup;
-    set->ranks = mem_dup(setup->ranks, (size_t)setup->count * sizeof *set->ranks);
-    set->setup.ranks = set->ranks;
-    set->rank = find_rank(setup);
+    set->maker = maker;
+    set->id = id;
+    set->ranks = mem_dup(ranks, (size_t)count * sizeof *ranks);
+    set->count = count;
+    set->rank = -1;
+    for (int i = 0; i < count; i++)
+        if (ranks[i] == maker->place->rank)
+            set->rank = i;
     set->asleep_until_ns = INT64_MIN;
     set->end_ns = set->leave_until_ns = set->left_until_ns = INT64_MAX;
     set->left_rank = -1;
@@ -261,19 +258,19 @@ void set_release(struct process_set *set)
 
 static bool has_failed(void *context)
 {
-    const struct set_owner *owner = ((const struct process_set *)context)->setup.owner;
+    const struct set_owner *owner = ((const struct process_set *)context)->maker->owner;
     return owner->failure(owner->context, NULL) != HVD_OK;
 }
 
 static struct gpu_set *make_gpu_set(struct process_set *set)
 {
-    int64_t limit_ns = set->setup.knobs.give_up_ns;
+    int64_t limit_ns = set->maker->knobs->give_up_ns;
     struct gpu_set_setup setup = {.runner = &set->executor.lanes[0].runner,
-                                  .gpus = set->setup.owner->gpus,
-                                  .handles = set->setup.owner->handles,
+                                  .gpus = set->maker->owner->gpus,
+                                  .handles = set->maker->owner->handles,
                                   .channel = set->channel,
-                                  .timeout_ms = set->setup.timeout_ms,
-                                  .completes_at_launch = set->setup.completes_at_launch,
+                                  .timeout_ms = set->maker->setup->timeout_ms,
+                                  .completes_at_launch = set->maker->knobs->completes_at_launch,
                                   .limit_ns = limit_ns > 0 ? limit_ns : GPU_LIMIT_NS,
                                   .stop = has_failed,
                                   .context = set};
@@ -283,45 +280,57 @@ static struct gpu_set *make_gpu_set(struct process_set *set)
 static void watch_one(void *context, int fd, int rank)
 {
     const struct process_set *set = context;
-    set->setup.owner->watch(set->setup.owner->context, fd, set->setup.id, rank);
+    set->maker->owner->watch(set->maker->owner->context, fd, set->id, rank);
+}
+
+static struct core *make_core(const struct process_set *set)
+{
+    const struct set_maker *maker = set->maker;
+    const struct knobs *knobs = maker->knobs;
+    const struct core_config config = {
+        .set = set->id,
+        .rank = set->rank,
+        .size = set->count,
+        .ranks = set->ranks,
+        .world_size = maker->place->size,
+        .capacity = knobs->capacity,
+        .threshold = knobs->threshold,
+        .cycle_ns = knobs->cycle_ns,
+        .warn_ns = knobs->warn_ns,
+        .give_up_ns = knobs->give_up_ns,
+        .silence_ns = SILENCE_TIMEOUTS * maker->setup->timeout_ms * NS_PER_MS,
+        .tuner = set->id == 0 ? knobs->tuner : (struct tuner_setup){0},
+        .trace = maker->trace};
+    return core_create(&config, clock_mono_ns());
 }
 
 enum hvd_status set_start(struct process_set *set, struct engine_comm **comms, struct error *err)
 {
-    const struct set_setup *setup = &set->setup;
-    struct channel_setup channel = {.engine = setup->engine,
-                                    .comm = comms[0],
-                                    .rank = set->rank,
-                                    .size = setup->count,
-                                    .ranks = set->ranks,
-                                    .interface = setup->interface,
-                                    .timeout_ms = setup->timeout_ms,
-                                    .stop = setup->stop};
-    const struct executor_setup executor = {.owner = setup->owner,
-                                            .runner = {.engine = setup->engine,
-                                                       .set = setup->id,
+    const struct set_maker *maker = set->maker;
+    struct channel_setup channel = {
+        .set = {maker->engine, comms[0], set->rank, set->count, maker->setup->timeout_ms},
+        .ranks = set->ranks,
+        .interface = maker->setup->interface,
+        .stop = maker->stop};
+    const struct executor_setup executor = {.owner = maker->owner,
+                                            .runner = {.engine = maker->engine,
+                                                       .set = set->id,
                                                        .rank = set->rank,
-                                                       .size = setup->count,
+                                                       .size = set->count,
                                                        .ranks = set->ranks,
-                                                       .trace = setup->knobs.trace},
+                                                       .trace = maker->trace},
                                             .comms = comms,
-                                            .lane_count = setup->engine->lanes,
+                                            .lane_count = maker->engine->lanes,
                                             .failed = set_failed,
                                             .context = set};
     executor_init(&set->executor, &executor);
     enum hvd_status status = channel_open(&channel, &set->channel, err);
     if (status != HVD_OK)
         return status;
-    struct core_config config = setup->knobs;
-    config.set = setup->id;
-    config.rank = set->rank;
-    config.size = setup->count;
-    config.ranks = set->ranks;
-    config.world_size = setup->world_size;
-    set->core = core_create(&config, clock_mono_ns());
+    set->core = make_core(set);
     set->executor.gpu_set = make_gpu_set(set);
     channel_each(set->channel, watch_one, set);
-    if (executor_start(&set->executor, setup->id, err) != 0)
+    if (executor_start(&set->executor, set->id, err) != 0)
         return HVD_ERR_MEMORY;
     return set_thread_start(set, err);
 }
@@ -389,7 +398,7 @@ void set_leave(struct process_set *set, enum hvd_status why)
         return;
     pthread_mutex_lock(&set->lock);
     core_leave(set->core, why);
-    set->leave_until_ns = clock_mono_ns() + set->setup.timeout_ms * NS_PER_MS;
+    set->leave_until_ns = clock_mono_ns() + set->maker->setup->timeout_ms * NS_PER_MS;
     pthread_mutex_unlock(&set->lock);
     set_ring(set);
 }
@@ -404,13 +413,13 @@ void set_gone(struct process_set *set, int rank)
     pthread_mutex_unlock(&set->lock);
     snprintf(text, sizeof text, "the connection to rank %d ended", rank);
     if (minds)
-        set->setup.owner->lost(set->setup.owner->context, HVD_ERR_PEER_LOST, text);
+        set->maker->owner->lost(set->maker->owner->context, HVD_ERR_PEER_LOST, text);
 }
 
 void set_left(struct process_set *set, int rank)
 {
     bool is_member = false;
-    for (int i = 0; i < set->setup.count; i++)
+    for (int i = 0; i < set->count; i++)
         is_member = is_member || set->ranks[i] == rank;
     if (!is_member || set->core == NULL)
         return;

@@ -17,28 +17,34 @@
 
 #include "core/config.h"
 #include "core/core.h"
-#include "engine/engine.h"
+#include "engine/setup.h"
 #include "loop/channel.h"
 #include "loop/executor.h"
+#include "loop/knobs.h"
 
-/* What a process set is made of. */
-struct set_setup {
-    int32_t id;
-    const int *ranks;                /* global, ascending; copied */
-    int count, world_size, own_rank; /* `own_rank`: global */
-    struct core_config knobs;        /* only the knobs and the trace are used */
+struct sets;
+
+/* What makes and removes the sets of a job: what they have in common. */
+struct set_maker {
     const struct engine *engine;
-    const char *interface;
-    int64_t timeout_ms;
-    int stop;                      /* a descriptor: readable when all sets fail */
-    bool completes_at_launch;      /* see knobs.h */
-    const struct set_owner *owner; /* borrowed */
+    struct engine_world *engine_world;
+    const struct engine_place *place; /* borrowed, as all pointers */
+    const struct engine_setup *setup;
+    const struct knobs *knobs; /* those of the next set */
+    const struct trace *trace;
+    const struct set_owner *owner;
+    int stop; /* readable after a failure */
+    struct sets *sets;
+    /* Held while communicators are made or destroyed, as engine/engine.h demands. */
+    pthread_mutex_t *comm_lock;
 };
 
-/* Others read `setup`, `ranks` and `rank`. */
+/* Others read the first five. */
 struct process_set {
-    struct set_setup setup;
-    int *ranks, rank; /* `rank`: of this process in the set; -1: not a member */
+    const struct set_maker *maker;
+    int32_t id;
+    int *ranks, count; /* global, ascending */
+    int rank;          /* of this process in the set; -1: not a member */
     atomic_int holders;
     struct executor executor;
     struct channel *channel;
@@ -57,7 +63,8 @@ struct process_set {
     int64_t end_ns; /* when it stops waiting for others; INT64_MAX: not yet */
 };
 
-struct process_set *set_create(const struct set_setup *setup);
+struct process_set *set_create(const struct set_maker *maker, int32_t id, const int *ranks,
+                               int count);
 
 /* Opens the set on its members: takes the communicators, one for each lane of the engine, opens the
  * channel, starts the threads. */

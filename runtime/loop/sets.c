@@ -6,9 +6,6 @@
 
 #include "base/mem.h"
 
-#define NS_PER_MS 1000000
-/* A rank that is silent for so many time-outs of the engine is lost. An operation may take one. */
-#define SILENCE_TIMEOUTS 2
 #define LANE_SHIFT 32 /* above the numbers of sets, in those of communicators */
 
 /* ---- The ranks of a set ---------------------------------------------------------------------- */
@@ -126,9 +123,9 @@ static int32_t sets_of_ranks(struct sets *sets, const int *ranks, int count)
     int32_t found = -1;
     pthread_mutex_lock(&sets->lock);
     for (int32_t i = 0; i < sets->count && found < 0; i++)
-        if (sets->items[i]->setup.count == count &&
+        if (sets->items[i]->count == count &&
             memcmp(sets->items[i]->ranks, ranks, (size_t)count * sizeof *ranks) == 0)
-            found = sets->items[i]->setup.id;
+            found = sets->items[i]->id;
     pthread_mutex_unlock(&sets->lock);
     return found;
 }
@@ -154,7 +151,7 @@ static void sets_add_take(struct sets *sets, struct process_set *set)
 static int32_t find(const struct sets *sets, int32_t id)
 {
     int32_t i = 0;
-    while (i < sets->count && sets->items[i]->setup.id != id)
+    while (i < sets->count && sets->items[i]->id != id)
         i++;
     return i;
 }
@@ -188,7 +185,7 @@ int32_t sets_ids(struct sets *sets, int32_t *ids, int32_t room)
     pthread_mutex_lock(&sets->lock);
     int32_t count = sets->count;
     for (int32_t i = 0; i < count && i < room; i++)
-        ids[i] = sets->items[i]->setup.id;
+        ids[i] = sets->items[i]->id;
     pthread_mutex_unlock(&sets->lock);
     return count;
 }
@@ -203,34 +200,6 @@ void sets_each(struct sets *sets, void (*each)(void *context, struct process_set
 }
 
 /* ---- Making and removing --------------------------------------------------------------------- */
-
-static struct process_set *make(const struct set_maker *maker, int32_t id, const int *ranks,
-                                int count)
-{
-    const struct knobs *knobs = maker->knobs;
-    struct set_setup setup = {
-        .id = id,
-        .ranks = ranks,
-        .count = count,
-        .world_size = maker->place->size,
-        .own_rank = maker->place->rank,
-        .knobs = {.capacity = knobs->capacity,
-                  .threshold = knobs->threshold,
-                  .cycle_ns = knobs->cycle_ns,
-                  .warn_ns = knobs->warn_ns,
-                  .give_up_ns = knobs->give_up_ns,
-                  .tuner = id == 0 ? knobs->tuner : (struct tuner_setup){0},
-                  .silence_ns = SILENCE_TIMEOUTS * maker->setup->timeout_ms * NS_PER_MS,
-                  .trace = maker->trace},
-        .engine = maker->engine,
-        .interface = maker->setup->interface,
-        .timeout_ms = maker->setup->timeout_ms,
-        .stop = maker->stop,
-        .completes_at_launch = knobs->completes_at_launch,
-        .owner = maker->owner,
-    };
-    return set_create(&setup);
-}
 
 static void destroy_comms(const struct set_maker *maker, struct engine_comm **comms)
 {
@@ -248,9 +217,9 @@ static enum hvd_status make_comms(const struct set_maker *maker, const struct pr
     pthread_mutex_lock(maker->comm_lock);
     for (int lane = 0; lane < maker->engine->lanes && status == HVD_OK; lane++)
         if (comms[lane] == NULL)
-            status = maker->engine->comm_create(
-                maker->engine_world, (uint64_t)lane << LANE_SHIFT | (uint64_t)set->setup.id,
-                set->ranks, set->setup.count, &comms[lane], err);
+            status = maker->engine->comm_create(maker->engine_world,
+                                                (uint64_t)lane << LANE_SHIFT | (uint64_t)set->id,
+                                                set->ranks, set->count, &comms[lane], err);
     pthread_mutex_unlock(maker->comm_lock);
     if (status != HVD_OK)
         destroy_comms(maker, comms);
@@ -288,7 +257,7 @@ enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_com
 {
     int size = maker->place->size;
     int *ranks AUTO_FREE = members_all(size);
-    struct process_set *all = make(maker, sets_take_number(maker->sets), ranks, size);
+    struct process_set *all = set_create(maker, sets_take_number(maker->sets), ranks, size);
     sets_add_take(maker->sets, all);
     return start(maker, all, comm, err);
 }
@@ -303,7 +272,8 @@ enum hvd_status set_maker_static(const struct set_maker *maker, const struct hvd
         error_set(err, "two process sets have the same ranks, or one has all ranks of the job");
         return HVD_ERR_SET_EXISTS;
     }
-    struct process_set *set = make(maker, sets_take_number(maker->sets), ranks, wanted->count);
+    struct process_set *set =
+        set_create(maker, sets_take_number(maker->sets), ranks, wanted->count);
     enum hvd_status status = start(maker, set, NULL, err);
     if (status == HVD_OK)
         sets_add_take(maker->sets, set);
@@ -352,7 +322,7 @@ static enum hvd_status add(const struct set_maker *maker, const struct request *
         return HVD_OK;
     }
     outcome->number = sets_take_number(maker->sets);
-    struct process_set *set = make(maker, outcome->number, ranks, request->dims);
+    struct process_set *set = set_create(maker, outcome->number, ranks, request->dims);
     enum hvd_status status = agree_on_start(maker, start(maker, set, NULL, err), err);
     if (status == HVD_OK) {
         sets_add_take(maker->sets, set);

@@ -37,20 +37,7 @@ int32_t sets_ids(struct sets *sets, int32_t *ids, int32_t room);
 void sets_each(struct sets *sets, void (*each)(void *context, struct process_set *set),
                void *context);
 
-/* What makes and removes them. */
-struct set_maker {
-    const struct engine *engine;
-    struct engine_world *engine_world;
-    const struct engine_place *place; /* borrowed, as all pointers */
-    const struct engine_setup *setup;
-    const struct knobs *knobs; /* those of the next set */
-    const struct trace *trace;
-    const struct set_owner *owner;
-    int stop; /* readable after a failure */
-    struct sets *sets;
-    /* Held while communicators are made or destroyed, as engine/engine.h demands. */
-    pthread_mutex_t *comm_lock;
-};
+/* ---- Making and removing them ---------------------------------------------------------------- */
 
 /* Makes set 0, which takes the communicator of all ranks. */
 enum hvd_status set_maker_first(const struct set_maker *maker, struct engine_comm *comm,

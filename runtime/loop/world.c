@@ -184,9 +184,9 @@ static void tell_waits(struct process_set *set, loop_wait *take, void *context)
     struct stall stalls[CORE_WAITS_MAX];
     int count = set_waits(set, stalls);
     if (count == 0)
-        take(context, set->setup.id, NULL);
+        take(context, set->id, NULL);
     for (int i = 0; i < count; i++) {
-        take(context, set->setup.id, &stalls[i]);
+        take(context, set->id, &stalls[i]);
         stall_destroy(&stalls[i]);
     }
 }
@@ -243,7 +243,7 @@ static void goes_on(void *context, int32_t set)
 
 static void tune(void *context, struct process_set *set)
 {
-    if (set->setup.id != 0)
+    if (set->id != 0)
         set_tune(set, context);
 }
 

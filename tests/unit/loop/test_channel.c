@@ -97,14 +97,11 @@ static void *open_one(void *context)
     struct engine_comm *comm = context;
     struct meeting *meeting = comm->meeting;
     static const int ranks[RANKS_MAX] = {0, 1, 2};
-    struct channel_setup setup = {.engine = &engine,
-                                  .comm = comm,
-                                  .rank = comm->rank,
-                                  .size = meeting->size,
-                                  .ranks = ranks,
-                                  .interface = meeting->interface,
-                                  .timeout_ms = meeting->timeout_ms,
-                                  .stop = meeting->stop};
+    struct channel_setup setup = {
+        .set = {&engine, comm, comm->rank, meeting->size, meeting->timeout_ms},
+        .ranks = ranks,
+        .interface = meeting->interface,
+        .stop = meeting->stop};
     meeting->statuses[comm->rank] =
         channel_open(&setup, &meeting->channels[comm->rank], &meeting->errors[comm->rank]);
     return NULL;
