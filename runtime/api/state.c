@@ -49,7 +49,7 @@ void hvd_sampler_destroy(struct hvd_sampler *sampler)
 
 int64_t hvd_sampler_count(const struct hvd_sampler *sampler)
 {
-    return sampler == NULL ? 0 : sampler_count(&sampler->core);
+    return sampler == NULL ? 0 : sampler->core.count;
 }
 
 int64_t hvd_sampler_at(const struct hvd_sampler *sampler, int64_t i)

@@ -97,21 +97,7 @@ bool numbers_make_room(struct numbers *numbers, uint64_t now, const struct entri
 
 /* ---- An entry -------------------------------------------------------------------------------- */
 
-/* An entry is used for one operation after the other: begin, end, begin. */
-static struct entry *entry_create(void)
-{
-    return mem_alloc(sizeof(struct entry));
-}
-
-static void entry_begin(struct entry *entry, size_t id, const struct request *request,
-                        bool borrowed, int64_t now_ns)
-{
-    entry->id = id;
-    entry->request = borrowed ? *request : request_copy(request);
-    entry->borrowed = borrowed;
-    entry->since_ns = entry->warned_ns = now_ns;
-}
-
+/* It may be used for another operation. */
 static void entry_end(struct entry *entry)
 {
     if (!entry->borrowed)
@@ -251,8 +237,11 @@ struct entry *entries_add(struct entries *entries, size_t id, const struct reque
     if (entry != NULL)
         entries->spare = entry->next;
     else
-        entry = entry_create();
-    entry_begin(entry, id, request, borrowed, now_ns);
+        entry = mem_alloc(sizeof *entry);
+    entry->id = id;
+    entry->request = borrowed ? *request : request_copy(request);
+    entry->borrowed = borrowed;
+    entry->since_ns = entry->warned_ns = now_ns;
     if (id != NO_ID)
         entries->by_id[id] = entry;
     else

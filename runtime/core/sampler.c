@@ -101,11 +101,6 @@ int sampler_resize(struct sampler *sampler, int64_t epoch, int64_t done, int32_t
     return 0;
 }
 
-int64_t sampler_count(const struct sampler *sampler)
-{
-    return sampler->count;
-}
-
 int64_t sampler_at(const struct sampler *sampler, int64_t i)
 {
     if (i < 0 || i >= sampler->count)

@@ -28,7 +28,7 @@ struct sampler {
     int32_t rank, size;
     int64_t *order; /* of the epoch; NULL: in the order of their numbers */
     int64_t base;   /* `done` when the present share was made */
-    int64_t count;  /* of the present share */
+    int64_t count;  /* of the present share: until the end of the epoch; the same on all ranks */
 };
 
 /* Epoch 0. -1: a number is out of range. */
@@ -44,10 +44,7 @@ void sampler_set_epoch(struct sampler *sampler, int64_t epoch);
 int sampler_resize(struct sampler *sampler, int64_t epoch, int64_t done, int32_t rank, int32_t size,
                    struct error *err);
 
-/* The number of examples of this rank until the end of the epoch; the same on all ranks. */
-int64_t sampler_count(const struct sampler *sampler);
-
-/* The number of the i-th of these examples, 0 <= i < count. -1: there is none. */
+/* The number of the i-th example of this rank, 0 <= i < count. -1: there is none. */
 int64_t sampler_at(const struct sampler *sampler, int64_t i);
 
 /* Each rank has processed `examples` more of its own. */

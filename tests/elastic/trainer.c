@@ -192,7 +192,7 @@ static int run_epoch(struct training *t, struct error *err)
     int status = HVD_OK;
     if (sampler_resize(&t->sampler, t->epoch, t->done, t->place.rank, t->place.size, err) < 0)
         return HVD_ERR_ARGUMENT;
-    int64_t count = sampler_count(&t->sampler);
+    int64_t count = t->sampler.count;
     for (int64_t i = 0; i < count && status == HVD_OK; i++)
         status = step(t, i, err);
     if (status != HVD_OK)

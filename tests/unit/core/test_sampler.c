@@ -19,7 +19,7 @@ static struct sampler sampler_of(int64_t examples, bool shuffle, int32_t rank, i
 
 static void expect_share(const struct sampler *sampler, const int64_t *expected, int64_t count)
 {
-    assert_int_equal(sampler_count(sampler), count);
+    assert_int_equal(sampler->count, count);
     for (int64_t i = 0; i < count; i++)
         assert_int_equal(sampler_at(sampler, i), expected[i]);
     assert_int_equal(sampler_at(sampler, count), -1);
@@ -40,7 +40,7 @@ static void test_turns_and_filling(void **state)
     assert_int_equal(one.done, 7);
     sampler_set_epoch(&one, 1);
     assert_int_equal(one.done, 0);
-    assert_int_equal(sampler_count(&one), 4);
+    assert_int_equal(one.count, 4);
     sampler_destroy(&one);
     sampler_destroy(&last);
 }
@@ -51,12 +51,12 @@ static void test_fewer_examples_than_ranks(void **state)
     (void)state;
     for (int32_t rank = 0; rank < 5; rank++) {
         struct sampler sampler = sampler_of(2, true, rank, 5);
-        assert_int_equal(sampler_count(&sampler), 1);
+        assert_int_equal(sampler.count, 1);
         assert_in_range(sampler_at(&sampler, 0), 0, 1);
         sampler_destroy(&sampler);
     }
     struct sampler none = sampler_of(0, true, 1, 5);
-    assert_int_equal(sampler_count(&none), 0);
+    assert_int_equal(none.count, 0);
     assert_int_equal(sampler_at(&none, 0), -1);
     sampler_record(&none, 3);
     assert_int_equal(none.done, 0);
@@ -118,7 +118,7 @@ static void test_bad_numbers(void **state)
     assert_int_equal(sampler_resize(&sampler, 0, 0, 2, 2, NULL), -1);
     assert_int_equal(sampler.size, 2);
     assert_int_equal(sampler_resize(&sampler, 0, 1000, 0, 2, NULL), 0); /* more than there are */
-    assert_int_equal(sampler_count(&sampler), 0);
+    assert_int_equal(sampler.count, 0);
     sampler_record(&sampler, -5);
     assert_int_equal(sampler.done, 10);
     sampler_destroy(&sampler);
@@ -148,7 +148,7 @@ static int64_t run_share(struct training *t, int64_t epoch, int64_t done, int32_
     for (int32_t rank = 0; rank < size; rank++) {
         struct sampler sampler = sampler_of(t->examples, true, 0, 1); /* as a new worker has it */
         assert_int_equal(sampler_resize(&sampler, epoch, done, rank, size, NULL), 0);
-        int64_t next = 0, count = sampler_count(&sampler);
+        int64_t next = 0, count = sampler.count;
         for (int64_t step = 0; step < steps && next < count; step++) {
             int64_t now = batch < count - next ? batch : count - next;
             for (int64_t i = 0; i < now; i++)
