@@ -82,33 +82,25 @@ int hvd_remove_process_set(int32_t set)
     return world == NULL ? HVD_ERR_NOT_INITIALIZED : remove_set(world, set);
 }
 
-/* Calls `ask` with the set, if it exists. */
-static int with_set(int32_t set, int (*ask)(const struct process_set *set, void *context),
-                    void *context)
+/* Holds the set, if it exists. */
+static enum hvd_status find(struct world *world, int32_t set, struct process_set **found)
 {
-    struct world *world AUTO_LEAVE = library_enter();
-    if (world == NULL)
-        return HVD_ERR_NOT_INITIALIZED;
-    struct process_set *found = sets_hold(&world->sets, set);
-    int answer = found == NULL ? (int)unknown(set) : ask(found, context);
-    set_release(found);
-    return answer;
-}
-
-static int size_of(const struct process_set *set, void *context)
-{
-    (void)context;
-    return set->count;
+    *found = world == NULL ? NULL : sets_hold(&world->sets, set);
+    if (*found != NULL)
+        return HVD_OK;
+    return world == NULL ? HVD_ERR_NOT_INITIALIZED : unknown(set);
 }
 
 int hvd_process_set_size(int32_t set)
 {
-    return with_set(set, size_of, NULL);
+    struct world *world AUTO_LEAVE = library_enter();
+    struct process_set *found AUTO_SET;
+    enum hvd_status status = find(world, set, &found);
+    return status == HVD_OK ? found->count : (int)status;
 }
 
-static int own_rank(const struct process_set *set, void *context)
+static int own_rank(const struct process_set *set)
 {
-    (void)context;
     return set->rank >= 0 ? set->rank
                           : (int)library_fail(HVD_ERR_NOT_MEMBER,
                                               "this rank is not a member of the set %d", set->id);
@@ -116,42 +108,36 @@ static int own_rank(const struct process_set *set, void *context)
 
 int hvd_process_set_rank(int32_t set)
 {
-    return with_set(set, own_rank, NULL);
-}
-
-static int claim_gpu(const struct process_set *set, void *context)
-{
-    const int32_t *device = context;
-    int rank = own_rank(set, NULL);
-    if (rank < 0)
-        return rank;
-    return *device < 0
-               ? (int)library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", *device)
-               : gpu_set_claim(set->executor.gpu_set, *device);
+    struct world *world AUTO_LEAVE = library_enter();
+    struct process_set *found AUTO_SET;
+    enum hvd_status status = find(world, set, &found);
+    return status == HVD_OK ? own_rank(found) : (int)status;
 }
 
 int hvd_use_gpu(int32_t set, int32_t device)
 {
-    return with_set(set, claim_gpu, &device);
-}
-
-struct ranks_room {
-    int32_t *ranks, room;
-};
-
-static int list_ranks(const struct process_set *set, void *context)
-{
-    const struct ranks_room *out = context;
-    if (out->room < 0 || (out->room > 0 && out->ranks == NULL))
-        return library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
-    for (int i = 0; i < set->count && i < out->room; i++)
-        out->ranks[i] = set->ranks[i];
-    return set->count;
+    struct world *world AUTO_LEAVE = library_enter();
+    struct process_set *found AUTO_SET;
+    enum hvd_status status = find(world, set, &found);
+    int rank = status == HVD_OK ? own_rank(found) : (int)status;
+    if (rank < 0)
+        return rank;
+    return device < 0 ? (int)library_fail(HVD_ERR_ARGUMENT, "%d is not the number of a GPU", device)
+                      : gpu_set_claim(found->executor.gpu_set, device);
 }
 
 int hvd_process_set_ranks(int32_t set, int32_t *ranks, int32_t room)
 {
-    return with_set(set, list_ranks, &(struct ranks_room){ranks, room});
+    struct world *world AUTO_LEAVE = library_enter();
+    struct process_set *found AUTO_SET;
+    enum hvd_status status = find(world, set, &found);
+    if (status != HVD_OK)
+        return status;
+    if (room < 0 || (room > 0 && ranks == NULL))
+        return library_fail(HVD_ERR_ARGUMENT, "the room for the ranks is not valid");
+    for (int i = 0; i < found->count && i < room; i++)
+        ranks[i] = found->ranks[i];
+    return found->count;
 }
 
 int hvd_process_set_ids(int32_t *sets, int32_t room)

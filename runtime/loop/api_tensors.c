@@ -162,10 +162,9 @@ int hvd_poll(hvd_handle handle)
 
 static void hurry(void *context, int32_t set, const struct submission *submission)
 {
-    struct process_set *found = sets_hold(&((struct world *)context)->sets, set);
+    struct process_set *found AUTO_SET = sets_hold(&((struct world *)context)->sets, set);
     if (found != NULL)
         set_hurry(found, submission);
-    set_release(found);
 }
 
 /* Of a handle that is not complete. */

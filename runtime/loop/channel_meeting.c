@@ -191,7 +191,7 @@ static bool is_of(const char *label, const char *interface)
            (label[length] == '\0' || label[length] == ':');
 }
 
-static bool is_usable(const struct ifaddrs *one, const char *interface, bool loopback)
+static bool is_usable(const struct ifaddrs *one, const char *interface)
 {
     int family = one->ifa_addr == NULL ? AF_UNSPEC : one->ifa_addr->sa_family;
     const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)one->ifa_addr;
@@ -200,7 +200,7 @@ static bool is_usable(const struct ifaddrs *one, const char *interface, bool loo
     if (family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr))
         return false; /* it means nothing on another host */
     return interface != NULL ? is_of(one->ifa_name, interface)
-                             : ((one->ifa_flags & IFF_LOOPBACK) != 0) == loopback;
+                             : (one->ifa_flags & IFF_LOOPBACK) == 0;
 }
 
 static void to_point(const struct sockaddr_storage *name, struct meeting_point *point)
@@ -216,35 +216,41 @@ static void to_point(const struct sockaddr_storage *name, struct meeting_point *
         memcpy(point->address, &four->sin_addr, sizeof four->sin_addr);
 }
 
-static int listen_at(struct root *root, const struct sockaddr *address, struct error *err)
+/* -1 and errno. */
+static int open_listener(const struct sockaddr *address, socklen_t length)
+{
+    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && (bind(fd, address, length) != 0 || listen(fd, SOMAXCONN) != 0))
+        fd_close(&fd);
+    return fd;
+}
+
+static void listen_at(struct root *root, const struct sockaddr *address, struct error *err)
 {
     struct sockaddr_storage name;
     socklen_t length = sizeof name;
-    socklen_t own =
-        address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
-    size_t number = root->invitation.count;
-    int fd = socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, address, own) != 0 || listen(fd, SOMAXCONN) != 0 ||
-        getsockname(fd, (struct sockaddr *)&name, &length) != 0) {
+    uint32_t number = root->invitation.count;
+    int fd = open_listener(address, address->sa_family == AF_INET ? sizeof(struct sockaddr_in)
+                                                                  : sizeof(struct sockaddr_in6));
+    if (fd < 0 || getsockname(fd, (struct sockaddr *)&name, &length) != 0) {
         error_errno(err, errno, "cannot listen for the members of a process set");
         fd_close(&fd);
-        return -1;
+        return;
     }
     to_point(&name, &root->invitation.points[number]);
     root->listeners[number] = fd;
     root->invitation.count++;
-    return 0;
 }
 
 /* How many addresses there were, whether or not it can listen there. */
 static int listen_at_all(struct root *root, const struct ifaddrs *all, const char *interface,
-                         bool loopback, struct error *err)
+                         struct error *err)
 {
     static const int families[] = {AF_INET, AF_INET6};
     int found = 0;
     for (int f = 0; f < 2; f++)
         for (const struct ifaddrs *one = all; one != NULL; one = one->ifa_next)
-            if (root->invitation.count < POINTS_MAX && is_usable(one, interface, loopback) &&
+            if (root->invitation.count < POINTS_MAX && is_usable(one, interface) &&
                 one->ifa_addr->sa_family == families[f]) {
                 listen_at(root, one->ifa_addr, err);
                 found++;
@@ -253,22 +259,18 @@ static int listen_at_all(struct root *root, const struct ifaddrs *all, const cha
 }
 
 /* Who has named an interface wants no other one to be used. */
-static void listen_at_interface(struct root *root, const struct ifaddrs *all, struct error *err)
+static void listen_to_network(struct root *root, const struct ifaddrs *all, struct error *err)
 {
+    const struct sockaddr_in here = {.sin_family = AF_INET,
+                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const char *interface = root->setup->interface;
-    if (listen_at_all(root, all, interface, false, err) == 0)
+    int found = listen_at_all(root, all, interface, err);
+    if (interface != NULL && found == 0)
         error_set(err,
                   "cannot listen for the members of a process set: the network interface '%s' of "
                   "HOROVOD_GLOO_IFACE has no address here",
                   interface);
-}
-
-static void listen_anywhere(struct root *root, const struct ifaddrs *all, struct error *err)
-{
-    const struct sockaddr_in here = {.sin_family = AF_INET,
-                                     .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    listen_at_all(root, all, NULL, false, err);
-    if (root->invitation.count == 0)
+    if (interface == NULL && root->invitation.count == 0)
         listen_at(root, (const struct sockaddr *)&here, err);
 }
 
@@ -281,12 +283,9 @@ static void listen_locally(struct root *root)
     if (number == POINTS_MAX ||
         getrandom(point.address, sizeof point.address, 0) != sizeof point.address)
         return;
-    socklen_t length = to_name(&point, &name);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || bind(fd, (struct sockaddr *)&name, length) != 0 || listen(fd, SOMAXCONN) != 0) {
-        fd_close(&fd);
+    int fd = open_listener((const struct sockaddr *)&name, to_name(&point, &name));
+    if (fd < 0)
         return;
-    }
     root->invitation.points[number] = point;
     root->listeners[number] = fd;
     root->invitation.count++;
@@ -300,10 +299,7 @@ static int open_listeners(struct root *root, struct error *err)
         return error_errno(err, errno, "cannot get random bytes");
     if (getifaddrs(&all) != 0)
         all = NULL;
-    if (root->setup->interface != NULL)
-        listen_at_interface(root, all, err);
-    else
-        listen_anywhere(root, all, err);
+    listen_to_network(root, all, err);
     if (all != NULL)
         freeifaddrs(all);
     if (root->invitation.count == 0)

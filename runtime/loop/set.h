@@ -76,6 +76,11 @@ void set_stop(struct process_set *set);
 /* Sets live as long as somebody holds them. */
 struct process_set *set_hold(struct process_set *set);
 void set_release(struct process_set *set); /* accepts NULL */
+static inline void set_release_at(struct process_set **set)
+{
+    set_release(*set);
+}
+#define AUTO_SET __attribute__((cleanup(set_release_at)))
 
 /* Submits `count` requests at once, or none of them. Takes them, also on failure. The tokens are
  * those of a handle, in the same order. */

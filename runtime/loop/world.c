@@ -198,10 +198,9 @@ void world_waits(struct world *world, loop_wait *take, void *context)
     int32_t *ids AUTO_FREE = mem_array((size_t)count + 1, sizeof *ids);
     int32_t now = sets_ids(&world->sets, ids, count);
     for (int32_t i = 0; i < count && i < now; i++) {
-        struct process_set *set = sets_hold(&world->sets, ids[i]);
+        struct process_set *set AUTO_SET = sets_hold(&world->sets, ids[i]);
         if (set != NULL)
             tell_waits(set, take, context);
-        set_release(set);
     }
 }
 
@@ -267,10 +266,9 @@ static void watch(void *context, int fd, int32_t set, int rank)
 
 static void gone(void *context, int32_t id, int rank)
 {
-    struct process_set *set = sets_hold(&((struct world *)context)->sets, id);
+    struct process_set *set AUTO_SET = sets_hold(&((struct world *)context)->sets, id);
     if (set != NULL)
         set_gone(set, rank);
-    set_release(set);
 }
 
 /* ---- Start and end --------------------------------------------------------------------------- */
