@@ -9,9 +9,8 @@
 
 struct published {
     struct published *next;
-    char *nspace, *key;
-    uint32_t rank;
-    int node;
+    struct store_owner owner; /* its namespace is owned, too */
+    char *key;
     enum store_range range;
     enum store_keep keep;
     void *bytes;
@@ -20,9 +19,7 @@ struct published {
 
 struct waiter {
     struct waiter *next;
-    char *nspace;
-    uint32_t rank;
-    int node;
+    struct store_owner who; /* its namespace is owned */
     enum store_range range;
     struct strv keys;
     size_t wait_for;
@@ -43,6 +40,11 @@ static size_t cost_of(const char *key, size_t length)
     return length + strlen(key) + sizeof(struct published);
 }
 
+static struct store_owner owner_copy(const struct store_owner *owner)
+{
+    return (struct store_owner){mem_strdup(owner->nspace), owner->rank, owner->node};
+}
+
 struct publish_store *publish_store_create(void)
 {
     return mem_alloc(sizeof(struct publish_store));
@@ -50,7 +52,7 @@ struct publish_store *publish_store_create(void)
 
 static void published_free(struct published *data)
 {
-    free(data->nspace);
+    free((void *)(uintptr_t)data->owner.nspace);
     free(data->key);
     free(data->bytes);
     free(data);
@@ -58,7 +60,7 @@ static void published_free(struct published *data)
 
 static void waiter_free(struct waiter *waiter)
 {
-    free(waiter->nspace);
+    free((void *)(uintptr_t)waiter->who.nspace);
     strv_destroy(&waiter->keys);
     free(waiter);
 }
@@ -89,7 +91,7 @@ void publish_store_destroy(struct publish_store *store)
 
 static bool is_owner(const struct published *data, const char *nspace, uint32_t rank)
 {
-    return data->rank == rank && strcmp(data->nspace, nspace) == 0;
+    return data->owner.rank == rank && strcmp(data->owner.nspace, nspace) == 0;
 }
 
 /* Whether the range of the data reaches this process. */
@@ -97,8 +99,8 @@ static bool reaches(const struct published *data, const struct store_owner *who)
 {
     switch (data->range) {
     case STORE_PROC: return is_owner(data, who->nspace, who->rank);
-    case STORE_LOCAL: return data->node == who->node;
-    case STORE_NSPACE: return strcmp(data->nspace, who->nspace) == 0;
+    case STORE_LOCAL: return data->owner.node == who->node;
+    case STORE_NSPACE: return strcmp(data->owner.nspace, who->nspace) == 0;
     case STORE_SESSION:
     case STORE_GLOBAL: return true;
     case STORE_RM: break;
@@ -144,16 +146,14 @@ static bool keys_repeat(const struct store_item *items, size_t count)
 static size_t collect(struct publish_store *store, const struct waiter *waiter,
                       struct store_item **items)
 {
-    struct store_owner who = {waiter->nspace, waiter->rank, waiter->node};
     *items = mem_array(waiter->keys.count + 1, sizeof(**items));
     size_t found = 0;
     for (size_t i = 0; i < waiter->keys.count; i++) {
-        struct published **at = find(store, &who, waiter->range, waiter->keys.items[i]);
+        struct published **at = find(store, &waiter->who, waiter->range, waiter->keys.items[i]);
         if (at == NULL)
             continue;
         const struct published *data = *at;
-        (*items)[found++] = (struct store_item){
-            {data->nspace, data->rank, data->node}, data->key, data->bytes, data->length};
+        (*items)[found++] = (struct store_item){data->owner, data->key, data->bytes, data->length};
     }
     return found;
 }
@@ -172,9 +172,8 @@ static void answer(struct publish_store *store, const struct waiter *waiter, boo
     waiter->answer(waiter->context, status, items, late ? 0 : found);
     if (late)
         return;
-    struct store_owner who = {waiter->nspace, waiter->rank, waiter->node};
     for (size_t i = 0; i < waiter->keys.count; i++) {
-        struct published **at = find(store, &who, waiter->range, waiter->keys.items[i]);
+        struct published **at = find(store, &waiter->who, waiter->range, waiter->keys.items[i]);
         if (at != NULL && (*at)->keep == STORE_KEEP_FIRST_READ)
             remove_at(store, at);
     }
@@ -186,7 +185,7 @@ static bool is_complete(struct publish_store *store, const struct waiter *waiter
     return collect(store, waiter, &items) >= waiter->wait_for;
 }
 
-/* Takes each waiter for which `ends` says so off the list, then answers it. */
+/* Takes each waiter that is complete or late off the list, then answers it. */
 static void end_waiters(struct publish_store *store, int64_t now_ms)
 {
     struct waiter **at = &store->waiters;
@@ -223,10 +222,8 @@ enum store_status publish_store_publish(struct publish_store *store,
     for (size_t i = 0; i < count; i++) {
         struct published *data = mem_alloc(sizeof(*data));
         *data = (struct published){.next = store->data,
-                                   .nspace = mem_strdup(owner->nspace),
+                                   .owner = owner_copy(owner),
                                    .key = mem_strdup(items[i].key),
-                                   .rank = owner->rank,
-                                   .node = owner->node,
                                    .range = range,
                                    .keep = keep,
                                    .bytes = mem_dup(items[i].bytes, items[i].length),
@@ -244,9 +241,7 @@ void publish_store_lookup(struct publish_store *store, const struct store_owner 
                           int64_t deadline_ms, store_answer_fn *answer_fn, void *context)
 {
     struct waiter *waiter = mem_alloc(sizeof(*waiter));
-    *waiter = (struct waiter){.nspace = mem_strdup(who->nspace),
-                              .rank = who->rank,
-                              .node = who->node,
+    *waiter = (struct waiter){.who = owner_copy(who),
                               .range = range,
                               .wait_for = wait_for,
                               .deadline_ms = deadline_ms,
@@ -313,9 +308,10 @@ static void end_of(struct publish_store *store, const char *nspace, bool any_ran
 {
     struct published **data = &store->data;
     while (*data != NULL) {
-        bool ends = (*data)->keep == STORE_KEEP_PROC ||
-                    (any_rank && (*data)->keep == STORE_KEEP_NSPACE);
-        if (ends && (any_rank || (*data)->rank == rank) && strcmp((*data)->nspace, nspace) == 0)
+        bool ends =
+            (*data)->keep == STORE_KEEP_PROC || (any_rank && (*data)->keep == STORE_KEEP_NSPACE);
+        if (ends && (any_rank || (*data)->owner.rank == rank) &&
+            strcmp((*data)->owner.nspace, nspace) == 0)
             remove_at(store, data);
         else
             data = &(*data)->next;
@@ -323,7 +319,7 @@ static void end_of(struct publish_store *store, const char *nspace, bool any_ran
     struct waiter **at = &store->waiters;
     while (*at != NULL) {
         struct waiter *waiter = *at;
-        if (strcmp(waiter->nspace, nspace) != 0 || (!any_rank && waiter->rank != rank)) {
+        if (strcmp(waiter->who.nspace, nspace) != 0 || (!any_rank && waiter->who.rank != rank)) {
             at = &waiter->next;
             continue;
         }
