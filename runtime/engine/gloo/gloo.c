@@ -25,57 +25,6 @@
 #include "engine/setup.h"
 #include "engine/store.h"
 
-/* ---- Meeting the other ranks ----------------------------------------------------------------- */
-
-/*
- * How the ranks of a job meet in the launcher's store, by the scopes and keys that Horovod's
- * workers use. From them, hvdrun learns which rank has come, which rank waits for which, and when
- * all are connected. Other launchers only store them.
- */
-struct meeting {
-    struct store store;
-    const struct engine_place *place;
-    const char *host; /* as the launcher names it; NULL: unknown */
-};
-
-#define GATE_MS (660 * 1000) /* hvdrun opens its gate after 600 s at the latest */
-
-/* The first request of a rendezvous. hvdrun answers it when all ranks have sent it, however long
- * their imports last. It also holds the newcomers of an elastic job until they can join. */
-static enum hvd_status meeting_begin(const struct meeting *meeting, struct error *err)
-{
-    struct store store = meeting->store;
-    char key[32];
-    const char *host = meeting->host != NULL ? meeting->host : "";
-    if (store.timeout_ms < GATE_MS)
-        store.timeout_ms = GATE_MS;
-    snprintf(key, sizeof(key), "rank_%d", meeting->place->rank);
-    return store_put(&store, "global", key, host, strlen(host), err);
-}
-
-static enum hvd_status done_in(const struct meeting *meeting, const char *scope, int number,
-                               struct error *err)
-{
-    char key[32];
-    snprintf(key, sizeof(key), "%d", number);
-    enum hvd_status status = store_put(&meeting->store, scope, key, "", 0, err);
-    return status == HVD_OK ? store_delete(&meeting->store, scope, key, err) : status;
-}
-
-/* This rank is connected to all others. */
-static enum hvd_status meeting_done(const struct meeting *meeting, struct error *err)
-{
-    const struct engine_place *place = meeting->place;
-    if (meeting->host == NULL)
-        return HVD_OK;
-    char *local AUTO_FREE = mem_printf("local_%s", meeting->host);
-    char *cross AUTO_FREE = mem_printf("cross_%d", place->local_rank);
-    enum hvd_status status = done_in(meeting, "global", place->rank, err);
-    if (status == HVD_OK)
-        status = done_in(meeting, local, place->local_rank, err);
-    return status == HVD_OK ? done_in(meeting, cross, place->cross_rank, err) : status;
-}
-
 const char mem_last_words[] = ENGINE_LAST_WORDS;
 
 /* ---- Worlds and communicators ---------------------------------------------------------------- */
@@ -115,11 +64,59 @@ static enum hvd_status check_setup(const struct engine_setup *setup, struct erro
     return HVD_ERR_ARGUMENT;
 }
 
-static struct meeting meeting_of(struct engine_world *world)
+/* ---- Meeting the other ranks ----------------------------------------------------------------- */
+
+/*
+ * The ranks of a job meet in the launcher's store, by the scopes and keys that Horovod's workers
+ * use. From them, hvdrun learns which rank has come, which rank waits for which, and when all are
+ * connected. Other launchers only store them.
+ */
+
+#define GATE_MS (660 * 1000) /* hvdrun opens its gate after 600 s at the latest */
+
+static struct store store_of(const struct engine_world *world)
 {
-    struct store store = {world->host, world->port, world->timeout_ms, &world->aborted};
-    return (struct meeting){store, &world->place, world->own_host};
+    return (struct store){world->host, world->port, world->timeout_ms, &world->aborted};
 }
+
+/* The first request of a rendezvous. hvdrun answers it when all ranks have sent it, however long
+ * their imports last. It also holds the newcomers of an elastic job until they can join. */
+static enum hvd_status meeting_begin(const struct engine_world *world, struct error *err)
+{
+    struct store store = store_of(world);
+    char key[32];
+    const char *host = world->own_host != NULL ? world->own_host : "";
+    if (store.timeout_ms < GATE_MS)
+        store.timeout_ms = GATE_MS;
+    snprintf(key, sizeof(key), "rank_%d", world->place.rank);
+    return store_put(&store, "global", key, host, strlen(host), err);
+}
+
+static enum hvd_status done_in(const struct engine_world *world, const char *scope, int number,
+                               struct error *err)
+{
+    const struct store store = store_of(world);
+    char key[32];
+    snprintf(key, sizeof(key), "%d", number);
+    enum hvd_status status = store_put(&store, scope, key, "", 0, err);
+    return status == HVD_OK ? store_delete(&store, scope, key, err) : status;
+}
+
+/* This rank is connected to all others. */
+static enum hvd_status meeting_done(const struct engine_world *world, struct error *err)
+{
+    const struct engine_place *place = &world->place;
+    if (world->own_host == NULL)
+        return HVD_OK;
+    char *local AUTO_FREE = mem_printf("local_%s", world->own_host);
+    char *cross AUTO_FREE = mem_printf("cross_%d", place->local_rank);
+    enum hvd_status status = done_in(world, "global", place->rank, err);
+    if (status == HVD_OK)
+        status = done_in(world, local, place->local_rank, err);
+    return status == HVD_OK ? done_in(world, cross, place->cross_rank, err) : status;
+}
+
+/* ---- Opening and closing --------------------------------------------------------------------- */
 
 static void gloo_close(struct engine_world *world)
 {
@@ -151,10 +148,8 @@ static enum hvd_status gloo_open(const struct engine_setup *setup, struct engine
     atomic_init(&made->aborted, false);
     atomic_init(&made->met, false);
     pthread_mutex_init(&made->lock, NULL);
-    if (made->place.size > 1) {
-        struct meeting meeting = meeting_of(made);
-        status = meeting_begin(&meeting, err);
-    }
+    if (made->place.size > 1)
+        status = meeting_begin(made, err);
     if (status == HVD_OK)
         *world = made;
     else
@@ -237,8 +232,7 @@ static enum hvd_status meet(struct engine_comm *comm, const struct store *store,
 /* Once, with the first communicator of all ranks. */
 static enum hvd_status say_met(struct engine_world *world, struct error *err)
 {
-    struct meeting meeting = meeting_of(world);
-    return atomic_exchange(&world->met, true) ? HVD_OK : meeting_done(&meeting, err);
+    return atomic_exchange(&world->met, true) ? HVD_OK : meeting_done(world, err);
 }
 
 static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id, const int *ranks,
@@ -255,7 +249,7 @@ static enum hvd_status gloo_comm_create(struct engine_world *world, uint64_t id,
     if (status == HVD_OK)
         status = join(world, made, err);
     if (status == HVD_OK && count > 1) {
-        struct store store = {world->host, world->port, world->timeout_ms, &world->aborted};
+        const struct store store = store_of(world);
         char *scope AUTO_FREE = mem_printf("hvd_set_%llx", (unsigned long long)id);
         status = meet(made, &store, scope, err);
         if (status == HVD_OK && count == world->place.size)
