@@ -32,7 +32,7 @@ static void lane_destroy(struct lane *lane)
 static enum hvd_status perform(struct lane *lane, const struct action *action,
                                struct outcome *outcomes, struct error *err)
 {
-    const struct set_owner *owner = lane->owner;
+    const struct set_owner *owner = lane->setup->owner;
     const struct request *first = &action->parts[0].request;
     enum hvd_status status = owner->failure(owner->context, err);
     if (status != HVD_OK)
@@ -41,7 +41,7 @@ static enum hvd_status perform(struct lane *lane, const struct action *action,
                  ? owner->change(owner->context, first, outcomes, err)
                  : operation_run(&lane->runner, action->parts, action->count, outcomes, err);
     if (status != HVD_OK)
-        lane->failed(lane->context, status, err->text);
+        lane->setup->failed(lane->setup->context, status, err->text);
     return status;
 }
 
@@ -54,13 +54,13 @@ static void lane_run(struct lane *lane, const struct action *action)
         outcomes[i] = (struct outcome)OUTCOME_INIT;
     if (perform(lane, action, outcomes, &err) != HVD_OK) {
         /* The first reason counts: an engine that was aborted reports anything. */
-        enum hvd_status status = lane->owner->failure(lane->owner->context, &err);
+        enum hvd_status status = lane->setup->owner->failure(lane->setup->owner->context, &err);
         for (size_t i = 0; i < action->count && status != HVD_OK; i++) {
             outcomes[i].status = status;
             outcomes[i].text = err.text;
         }
     }
-    submissions_complete(lane->owner->handles, action->parts, action->count, outcomes);
+    submissions_complete(lane->setup->owner->handles, action->parts, action->count, outcomes);
 }
 
 /* ---- The thread of a lane -------------------------------------------------------------------- */
@@ -157,22 +157,19 @@ static void lane_drain(struct lane *lane)
 
 void executor_init(struct executor *executor, const struct executor_setup *setup)
 {
-    executor->owner = setup->owner;
-    executor->lane_count = setup->lane_count;
+    executor->setup = *setup;
     for (int i = 0; i < setup->lane_count; i++) {
         struct lane *lane = &executor->lanes[i];
-        lane->owner = setup->owner;
+        lane->setup = &executor->setup;
         lane->runner = setup->runner;
         lane->runner.comm = setup->comms[i];
-        lane->failed = setup->failed;
-        lane->context = setup->context;
         lane_init(lane);
     }
 }
 
 int executor_start(struct executor *executor, int32_t set, struct error *err)
 {
-    for (int i = 0; i < executor->lane_count && executor->lane_count > 1; i++) {
+    for (int i = 0; i < executor->setup.lane_count && executor->setup.lane_count > 1; i++) {
         char name[32];
         snprintf(name, sizeof name, "hvd-%d-lane-%d", set, i);
         if (lane_start(&executor->lanes[i], name, err) != 0)
@@ -183,20 +180,20 @@ int executor_start(struct executor *executor, int32_t set, struct error *err)
 
 void executor_stop(struct executor *executor)
 {
-    for (int i = 0; i < executor->lane_count; i++)
+    for (int i = 0; i < executor->setup.lane_count; i++)
         lane_stop(&executor->lanes[i]);
 }
 
 void executor_destroy(struct executor *executor)
 {
     gpu_set_destroy(executor->gpu_set);
-    for (int i = 0; i < executor->lane_count; i++)
+    for (int i = 0; i < executor->setup.lane_count; i++)
         lane_destroy(&executor->lanes[i]);
 }
 
 struct engine_comm *executor_take_comm(struct executor *executor, int lane)
 {
-    if (lane >= executor->lane_count)
+    if (lane >= executor->setup.lane_count)
         return NULL;
     struct engine_comm *comm = executor->lanes[lane].runner.comm;
     executor->lanes[lane].runner.comm = NULL;
@@ -205,7 +202,7 @@ struct engine_comm *executor_take_comm(struct executor *executor, int lane)
 
 void executor_drain(struct executor *executor)
 {
-    for (int i = 0; i < executor->lane_count; i++)
+    for (int i = 0; i < executor->setup.lane_count; i++)
         lane_drain(&executor->lanes[i]);
 }
 
@@ -213,7 +210,7 @@ void executor_drain(struct executor *executor)
  * operation uses the communicator of the first lane. */
 static void run_on_gpu(struct executor *executor, const struct action *action)
 {
-    const struct set_owner *owner = executor->owner;
+    const struct set_owner *owner = executor->setup.owner;
     struct error err = ERROR_INIT;
     executor_drain(executor);
     enum hvd_status status = owner->failure(owner->context, &err);
@@ -221,7 +218,7 @@ static void run_on_gpu(struct executor *executor, const struct action *action)
         status = gpu_set_run(executor->gpu_set, action->parts, action->count, &err);
         if (status == HVD_OK)
             return;
-        executor->lanes[0].failed(executor->lanes[0].context, status, err.text);
+        executor->setup.failed(executor->setup.context, status, err.text);
         enum hvd_status first = owner->failure(owner->context, &err);
         status = first == HVD_OK ? status : first; /* the first reason counts */
     }
@@ -241,7 +238,7 @@ static int64_t bytes_of(const struct action *action)
 
 static struct lane *choose(struct executor *executor, int64_t bytes)
 {
-    bool second = executor->lane_count > 1 && bytes >= LARGE && executor->ahead > 0;
+    bool second = executor->setup.lane_count > 1 && bytes >= LARGE && executor->ahead > 0;
     if (bytes >= LARGE)
         executor->ahead += second ? -bytes : bytes;
     return &executor->lanes[second ? 1 : 0];
@@ -272,5 +269,5 @@ void executor_done(const struct executor *executor, const struct action *action)
     outcome.status = action->status;
     outcome.text = action->text;
     outcome.number = action->rank;
-    submission_complete(executor->owner->handles, action->token, &outcome);
+    submission_complete(executor->setup.owner->handles, action->token, &outcome);
 }

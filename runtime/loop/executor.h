@@ -26,12 +26,8 @@ struct lane_item;
  * A lane may have a thread. Then that thread runs operations while there are any.
  */
 struct lane {
-    const struct set_owner *owner; /* borrowed */
+    const struct executor_setup *setup; /* that of the executor */
     struct runner runner;
-    /* An operation failed: the engine cannot be used any more. It comes before the submissions
-     * are complete, so that nobody sees a usable library. In the thread that ran it. */
-    void (*failed)(void *context, enum hvd_status status, const char *text);
-    void *context;
     pthread_t thread;
     bool started;
     pthread_mutex_t lock; /* guards the rest */
@@ -40,21 +36,22 @@ struct lane {
     bool ending;
 };
 
-struct executor {
+struct executor_setup {
     const struct set_owner *owner; /* borrowed */
-    struct lane lanes[ENGINE_LANES_MAX];
+    struct runner runner;          /* without its communicator */
+    struct engine_comm **comms;    /* one for each lane; for executor_init() alone */
     int lane_count;
-    int64_t ahead;           /* bytes that the first lane was given more than the second one */
-    struct gpu_set *gpu_set; /* owned */
+    /* An operation failed: the engine cannot be used any more. It comes before the submissions
+     * are complete, so that nobody sees a usable library. In the thread that ran it. */
+    void (*failed)(void *context, enum hvd_status status, const char *text);
+    void *context;
 };
 
-struct executor_setup {
-    const struct set_owner *owner;
-    struct runner runner;       /* without its communicator */
-    struct engine_comm **comms; /* one for each lane */
-    int lane_count;
-    void (*failed)(void *context, enum hvd_status status, const char *text); /* see struct lane */
-    void *context;
+struct executor {
+    struct executor_setup setup;
+    struct lane lanes[ENGINE_LANES_MAX];
+    int64_t ahead;           /* bytes that the first lane was given more than the second one */
+    struct gpu_set *gpu_set; /* owned */
 };
 
 void executor_init(struct executor *executor, const struct executor_setup *setup);

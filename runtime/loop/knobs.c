@@ -84,20 +84,10 @@ enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *er
 
 /* ---- What all ranks must agree on ------------------------------------------------------------ */
 
-void settings_init(struct settings *settings)
+void settings_add(struct buf *settings, const char *name, const char *value)
 {
-    buf_init(&settings->bytes, CORE_MESSAGE_MAX);
-}
-
-void settings_destroy(struct settings *settings)
-{
-    buf_destroy(&settings->bytes);
-}
-
-void settings_add(struct settings *settings, const char *name, const char *value)
-{
-    put_text(&settings->bytes, name);
-    put_text(&settings->bytes, value);
+    put_text(settings, name);
+    put_text(settings, value);
 }
 
 static int compare_next(struct reader *own, struct reader *other, int rank, struct error *err)
@@ -115,10 +105,10 @@ static int compare_next(struct reader *own, struct reader *other, int rank, stru
                      name, VALUE_SHOWN, value, VALUE_SHOWN, its_value, rank);
 }
 
-int settings_compare(const struct settings *own, int rank, const void *bytes, size_t length,
+int settings_compare(const struct buf *own, int rank, const void *bytes, size_t length,
                      struct error *err)
 {
-    struct reader in = {(const unsigned char *)buf_text(&own->bytes), own->bytes.length, false};
+    struct reader in = {(const unsigned char *)buf_text(own), own->length, false};
     struct reader other = {bytes, length, false};
     while (in.left > 0)
         if (compare_next(&in, &other, rank, err) != 0)
@@ -128,12 +118,12 @@ int settings_compare(const struct settings *own, int rank, const void *bytes, si
                : error_set(err, "rank %d has another version of libhvd than rank 0", rank);
 }
 
-enum hvd_status knobs_agree(const struct message_set *set, const struct settings *settings,
+enum hvd_status knobs_agree(const struct message_set *set, const struct buf *settings,
                             struct error *err)
 {
     AUTO_BUF struct buf first = BUF_INIT(CORE_MESSAGE_MAX);
     struct error difference = ERROR_INIT;
-    uint64_t length = settings->bytes.length;
+    uint64_t length = settings->length;
     int failed;
     enum hvd_status status = messages_from_root(set, &length, sizeof length, err);
     if (status != HVD_OK)
@@ -144,24 +134,23 @@ enum hvd_status knobs_agree(const struct message_set *set, const struct settings
         return HVD_ERR_ENGINE;
     }
     if (set->rank == 0)
-        memcpy(room, buf_text(&settings->bytes), (size_t)length);
+        memcpy(room, buf_text(settings), (size_t)length);
     status = messages_from_root(set, room, (size_t)length, err);
     if (status != HVD_OK)
         return status;
     buf_commit(&first, (size_t)length);
-    settings_compare(&(struct settings){first}, set->rank, buf_text(&settings->bytes),
-                     settings->bytes.length, &difference);
+    settings_compare(&first, set->rank, buf_text(settings), settings->length, &difference);
     status = messages_agree(set, difference.text, &failed, err);
     return status == HVD_OK && failed >= 0 ? HVD_ERR_MISMATCH : status;
 }
 
-static void add_number(struct settings *settings, const char *name, int64_t value)
+static void add_number(struct buf *settings, const char *name, int64_t value)
 {
     char *text AUTO_FREE = mem_printf("%lld", (long long)value);
     settings_add(settings, name, text);
 }
 
-void knobs_add(const struct knobs *knobs, struct settings *settings)
+void knobs_add(const struct knobs *knobs, struct buf *settings)
 {
     char *ms AUTO_FREE = mem_printf("%g", (double)knobs->cycle_ns / MS_NS);
     settings_add(settings, cycle, ms);
@@ -171,50 +160,35 @@ void knobs_add(const struct knobs *knobs, struct settings *settings)
 
 /* ---- The log of autotune --------------------------------------------------------------------- */
 
-struct tune_log {
-    FILE *file;
-    bool cache_enabled;
-};
-
-struct tune_log *tune_log_open(const char *path, bool cache_enabled)
+FILE *tune_log_open(const char *path)
 {
-    FILE *file = path == NULL ? NULL : fopen(path, "we");
-    if (file == NULL) {
+    FILE *log = path == NULL ? NULL : fopen(path, "we");
+    if (log == NULL) {
         if (path != NULL)
             fprintf(stderr, "libhvd: warning: cannot write the autotune log '%s': %s\n", path,
                     strerror(errno));
         return NULL;
     }
-    struct tune_log *log = mem_alloc(sizeof *log);
-    *log = (struct tune_log){file, cache_enabled};
     fputs("hierarchical_allreduce,hierarchical_allgather,torus_allreduce,cache_enabled,"
           "cycle_time_ms,tensor_fusion_threshold,score\n",
-          file);
-    fflush(file);
+          log);
+    fflush(log);
     return log;
 }
 
-void tune_log_close(struct tune_log *log)
-{
-    if (log == NULL)
-        return;
-    fclose(log->file);
-    free(log);
-}
-
 /* The three algorithms before the cache do not exist here. Horovod has the blank, too. */
-static void row(const struct tune_log *log, const struct tune_point *point, double score)
+static void row(FILE *log, const struct tune_point *point, double score, bool cached)
 {
-    fprintf(log->file, "0,0,0, %d,%g,%g,%g\n", log->cache_enabled, (double)point->cycle_ns / MS_NS,
+    fprintf(log, "0,0,0, %d,%g,%g,%g\n", cached, (double)point->cycle_ns / MS_NS,
             (double)point->threshold / MIB_BYTES, score);
 }
 
-void tune_log_row(struct tune_log *log, const struct tuning *tuning)
+void tune_log_row(FILE *log, const struct tuning *tuning, bool cached)
 {
     if (log == NULL)
         return;
-    row(log, &tuning->tried, tuning->score);
+    row(log, &tuning->tried, tuning->score, cached);
     if (tuning->settled)
-        row(log, &tuning->next, tuning->best_score);
-    fflush(log->file);
+        row(log, &tuning->next, tuning->best_score, cached);
+    fflush(log);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "core/codec.h"
@@ -22,29 +23,20 @@ struct knobs {
 /* HVD_ERR_ARGUMENT: a variable is wrong, and the error names it. */
 enum hvd_status knobs_read(struct knobs *knobs, setup_get *get, struct error *err);
 
-/* Settings that must be the same on all ranks, as names and values. The ranks compare them when the
- * library starts. */
-struct settings {
-    struct buf bytes; /* pairs of texts */
-};
-
-void settings_init(struct settings *settings);
-void settings_destroy(struct settings *settings);
-void settings_add(struct settings *settings, const char *name, const char *value);
+/* Settings that must be the same on all ranks are pairs of texts, name and value. The ranks compare
+ * them when the library starts. */
+void settings_add(struct buf *settings, const char *name, const char *value);
 
 /* Adds the settings that all ranks must share. */
-void knobs_add(const struct knobs *knobs, struct settings *settings);
+void knobs_add(const struct knobs *knobs, struct buf *settings);
 
 /* Compares the settings of all ranks of the set. HVD_ERR_MISMATCH on every rank, with the same
  * text: they differ. */
-enum hvd_status knobs_agree(const struct message_set *set, const struct settings *settings,
+enum hvd_status knobs_agree(const struct message_set *set, const struct buf *settings,
                             struct error *err);
 
 /* The log of autotune: comma-separated values in the columns of Horovod. Each round has a row, and
  * at the end the best point has one. */
-struct tune_log;
-
 /* NULL: `path` is NULL, or it cannot be written, and a warning says so. */
-struct tune_log *tune_log_open(const char *path, bool cache_enabled);
-void tune_log_close(struct tune_log *log);                            /* accepts NULL */
-void tune_log_row(struct tune_log *log, const struct tuning *tuning); /* accepts NULL */
+FILE *tune_log_open(const char *path);
+void tune_log_row(FILE *log, const struct tuning *tuning, bool cached); /* accepts NULL */

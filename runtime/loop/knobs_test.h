@@ -6,5 +6,5 @@
 
 /* Compares those of rank 0 with those of `rank`, which are bytes from there. -1: they differ, and
  * the error names the setting and both values. */
-int settings_compare(const struct settings *own, int rank, const void *bytes, size_t length,
+int settings_compare(const struct buf *own, int rank, const void *bytes, size_t length,
                      struct error *err);

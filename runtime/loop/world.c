@@ -255,7 +255,7 @@ static void tuned(void *context, const struct tuning *tuning)
     sets_each(&world->sets, tune, &next);
     world->knobs.threshold = next.threshold;
     world->knobs.cycle_ns = next.cycle_ns;
-    tune_log_row(world->tune_log, tuning);
+    tune_log_row(world->tune_log, tuning, world->knobs.capacity > 0);
 }
 
 static void watch(void *context, int fd, int32_t set, int rank)
@@ -285,7 +285,7 @@ static enum hvd_status check_options(const struct hvd_init_options *options, str
     return HVD_ERR_ARGUMENT;
 }
 
-static void add_static_sets(const struct hvd_init_options *options, struct settings *settings)
+static void add_static_sets(const struct hvd_init_options *options, struct buf *settings)
 {
     AUTO_BUF struct buf text = BUF_INIT(CORE_MESSAGE_MAX);
     for (int32_t s = 0; s < options->set_count; s++) {
@@ -326,7 +326,7 @@ static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_
                                      struct error *err)
 {
     int size = world->place.size;
-    struct settings settings;
+    AUTO_BUF struct buf settings = BUF_INIT(CORE_MESSAGE_MAX);
     int *ranks AUTO_FREE = members_all(size), *sizes AUTO_FREE = members_all(size);
     enum hvd_status status =
         world->engine->comm_create(world->engine_world, 0, ranks, size, &world->first_comm, err);
@@ -334,12 +334,10 @@ static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_
         return status;
     const struct message_set all = {world->engine, world->first_comm, world->place.rank, size,
                                     world->setup.timeout_ms};
-    settings_init(&settings);
     settings_add(&settings, "the version of libhvd", HVDRUN_VERSION);
     knobs_add(&world->knobs, &settings);
     add_static_sets(options, &settings);
     status = knobs_agree(&all, &settings, err);
-    settings_destroy(&settings);
     if (status == HVD_OK)
         status = messages_share(&all, &world->place.local_size, sizeof *sizes, sizes, err);
     world->homogeneous = true;
@@ -388,7 +386,7 @@ enum hvd_status world_open(const struct hvd_init_options *options, setup_get *ge
         status = made->handles == NULL ? HVD_ERR_MEMORY : HVD_OK;
     }
     if (status == HVD_OK && made->place.rank == 0 && made->knobs.tuner.on)
-        made->tune_log = tune_log_open(made->knobs.tune_log, made->knobs.capacity > 0);
+        made->tune_log = tune_log_open(made->knobs.tune_log);
     if (status == HVD_OK) {
         made->watch = watch_start(gone, made, err);
         status = made->watch == NULL ? HVD_ERR_MEMORY : HVD_OK;
@@ -423,7 +421,8 @@ uint32_t world_destroy(struct world *world)
     watch_stop(world->watch);
     uint32_t generation = handles_destroy(world->handles);
     sets_destroy(&world->sets);
-    tune_log_close(world->tune_log);
+    if (world->tune_log != NULL)
+        fclose(world->tune_log);
     gpus_destroy(world->gpus);
     if (world->engine_world != NULL) {
         world->engine->comm_destroy(world->first_comm);

@@ -50,7 +50,7 @@ struct world {
     pthread_mutex_t comm_lock;
     struct sets sets;
     struct failure failure;
-    struct tune_log *tune_log; /* NULL: none, or on another rank; for the thread of set 0 */
+    FILE *tune_log; /* NULL: none, or on another rank; for the thread of set 0 */
 };
 
 /* Of a process set whose root is this rank: the oldest tensor of a group of ranks that wait. NULL:

@@ -11,24 +11,23 @@
 
 #include "loop/knobs_test.h"
 
-static struct settings of(const char *first, const char *second)
+static struct buf of(const char *first, const char *second)
 {
-    struct settings settings;
-    settings_init(&settings);
+    struct buf settings = BUF_INIT(CORE_MESSAGE_MAX);
     settings_add(&settings, "ONE", first);
     if (second != NULL)
         settings_add(&settings, "TWO", second);
     return settings;
 }
 
-static void compare(struct settings own, struct settings other, const char *expected)
+static void compare(struct buf own, struct buf other, const char *expected)
 {
     struct error err = ERROR_INIT;
-    int rc = settings_compare(&own, 3, buf_text(&other.bytes), other.bytes.length, &err);
+    int rc = settings_compare(&own, 3, buf_text(&other), other.length, &err);
     assert_int_equal(rc, expected == NULL ? 0 : -1);
     assert_string_equal(err.text, expected == NULL ? "" : expected);
-    settings_destroy(&own);
-    settings_destroy(&other);
+    buf_destroy(&own);
+    buf_destroy(&other);
 }
 
 static void test_comparisons(void **state)
@@ -45,10 +44,10 @@ static void test_rubbish(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
-    struct settings own = of("1", "x");
+    struct buf own = of("1", "x");
     assert_int_equal(settings_compare(&own, 1, "\xff\xff\xff\xff\xff\x01", 6, &err), -1);
     assert_int_equal(settings_compare(&own, 1, "", 0, &err), -1);
-    settings_destroy(&own);
+    buf_destroy(&own);
 }
 
 int main(void)
