@@ -23,7 +23,10 @@ void layout_init(const struct runner *runner, const struct request *request, str
 void layout_destroy(const struct runner *runner, struct layout *layout)
 {
     free(layout->receive);
-    runner_free(runner, layout->rows);
+    if (layout->rows_given)
+        runner_free(runner, layout->rows);
+    else
+        free(layout->rows);
     runner_free(runner, layout->data);
 }
 
@@ -81,6 +84,7 @@ enum hvd_status layout_exchange(struct runner *runner, const struct part *part,
     size_t size = (size_t)runner->size;
     int64_t *rows = mem_array(size, sizeof *rows);
     size_t *bytes AUTO_FREE = mem_array(size, sizeof *bytes);
+    layout->rows_given = true;
     for (size_t i = 0; i < size; i++) {
         rows[i] = rows_for(runner, part, (int)i);
         bytes[i] = sizeof *rows;

@@ -63,7 +63,8 @@ struct layout {
     size_t *receive, *send; /* bytes from and to each; one block */
     size_t row_bytes, total;
     int64_t total_rows;
-    void *data; /* `total` bytes; NULL: none */
+    void *data;      /* `total` bytes; NULL: none */
+    bool rows_given; /* the engine has had the rows, so they may have to stay, too */
 };
 
 void layout_init(const struct runner *runner, const struct request *request, struct layout *layout);
