@@ -163,12 +163,13 @@ static void try_problems(const struct worker *w, struct engine_comm *comm, int f
 {
     struct error err = ERROR_INIT;
     const struct message_set set = worker_set(w, comm);
-    char own[2 * ERROR_TEXT_MAX] = "", expected[ERROR_TEXT_MAX] = "";
+    char own[2 * ERROR_TEXT_MAX] = "", long_one[2 * ERROR_TEXT_MAX], expected[ERROR_TEXT_MAX] = "";
     int failed = -2, wanted = first < w->place.size ? first : -1;
     if (w->place.rank >= first)
         snprintf(own, sizeof own, "%d %*d", w->place.rank, ERROR_TEXT_MAX, 1);
+    snprintf(long_one, sizeof long_one, "%d %*d", wanted, ERROR_TEXT_MAX, 1);
     if (wanted >= 0)
-        snprintf(expected, sizeof expected, "%d %*d", wanted, ERROR_TEXT_MAX, 1);
+        memcpy(expected, long_one, sizeof expected - 1); /* as much as an error holds */
     worker_check(messages_agree(&set, own, &failed, &err), &err, "messages_agree");
     if (failed != wanted || strcmp(err.text, expected) != 0)
         worker_fail("messages_agree: rank %d, not %d: '%s'", failed, wanted, err.text);
