@@ -204,6 +204,17 @@ class Suspend(Flow):
         job.wait()
         self.box.check_nothing_left(20)
 
+    def test_agent_killed_while_it_stops(self):
+        """The last agent: nothing is left that could be continued."""
+        job = self.start("-np", 1, worker("hang"))
+        job.wait_output("ready")
+        agent = job.agents()[0]
+        os.kill(agent.pid, signal.SIGSTOP)
+        wait_until(lambda: state(agent.pid) == "T", "a stopped agent")
+        job.signal(signal.SIGTSTP)
+        os.kill(agent.pid, signal.SIGKILL)
+        self.expect(job.wait(), 121)
+
 
 if __name__ == "__main__":
     main()

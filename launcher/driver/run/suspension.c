@@ -47,9 +47,8 @@ static void stop_ourselves(struct job *job)
     terminal_raw_again(job_part(job, terminal));
 }
 
-static void look(void *context)
+static void look(struct job *job)
 {
-    struct job *job = context;
     if (!job_part(job, suspension)->wanted)
         return;
     for (int i = 0; i < job->node_count; i++) {
@@ -104,12 +103,23 @@ static int answered(struct job *job, struct node_link *node, const struct agent_
     return 0;
 }
 
+/* With the last agent, the job ends: nothing is left that could be continued. */
+static void look_again(void *context)
+{
+    struct job *job = context;
+    bool any = false;
+    for (int i = 0; i < job->node_count; i++)
+        any = any || node_link_alive(job->nodes[i]);
+    if (any && job->state < JOB_CLOSING)
+        look(job);
+}
+
 /* It was perhaps the last one that had not answered. Others hear of its end first. */
 static void node_closed(struct job *job, struct node_link *node)
 {
     (void)node;
     if (job_part(job, suspension)->wanted)
-        loop_defer(job->loop, look, job);
+        loop_defer(job->loop, look_again, job);
 }
 
 static const struct part_frame frames[] = {

@@ -25,14 +25,17 @@ static void lose(struct agents *agents, int node)
         suspension_part.node_closed(job, job->nodes[node]);
 }
 
-/* s: suspend, c: continue, 0 and 1: the agent of this host answers, x: that of host 1 is lost. */
+/* s: suspend, c: continue, 0 and 1: the agent of this host answers, w and x: that of host 0 or 1 is
+ * lost, e: the job ends. */
 static void take(struct agents *agents, char step)
 {
     struct job *job = &agents->f->job;
     switch (step) {
     case 's': suspension_begin(job); break;
     case 'c': suspension_end(job); break;
+    case 'w': lose(agents, 0); break;
     case 'x': lose(agents, 1); break;
+    case 'e': job->state = JOB_CLOSING; break;
     default: answer(job, step - '0'); break;
     }
     run_turns(job->loop, 1);
@@ -92,12 +95,21 @@ static void test_a_lost_host(void **state)
     assert_false(stops_after("sx"));
 }
 
+/* Nothing is left that could be continued: the job ends with its report and status. */
+static void test_the_last_host_is_lost(void **state)
+{
+    (void)state;
+    assert_false(stops_after("swx"));
+    assert_false(stops_after("s0ex"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_agents_have_answered),
         cmocka_unit_test(test_late_answers),
         cmocka_unit_test(test_a_lost_host),
+        cmocka_unit_test(test_the_last_host_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
