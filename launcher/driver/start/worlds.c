@@ -17,7 +17,7 @@
 #define QUEUED_BYTES_MAX ((size_t)64 << 20) /* of the requests that wait */
 
 struct request {
-    STAILQ_ENTRY(request) next;
+    TAILQ_ENTRY(request) next;
     struct node_link *asker;
     uint32_t epoch; /* of the rank that asks */
     int seat;
@@ -31,12 +31,12 @@ struct request {
 
 struct worlds {
     struct job *job;
-    STAILQ_HEAD(, request) requests; /* that wait; the first one is the present one */
-    size_t queued;                   /* bytes of all of them */
-    struct loop_timer *limit;        /* WAITING: 2 s; SENT: --start-timeout */
-    struct plan *grown;              /* job->plan, once a world has started */
-    int count;                       /* of worlds that were spawned and have started */
-    int app_count;                   /* of these worlds */
+    TAILQ_HEAD(, request) requests; /* that wait; the first one is the present one */
+    size_t queued;                  /* bytes of all of them */
+    struct loop_timer *limit;       /* WAITING: 2 s; SENT: --start-timeout */
+    struct plan *grown;             /* job->plan, once a world has started */
+    int count;                      /* of worlds that were spawned and have started */
+    int app_count;                  /* of these worlds */
 
     bool waiting;
     bool stopped; /* the job will end */
@@ -77,14 +77,14 @@ static void clear_launch(struct worlds *worlds)
 /* Takes it out of the queue. */
 static void drop(struct worlds *worlds, struct request *request)
 {
-    STAILQ_REMOVE(&worlds->requests, request, request, next);
+    TAILQ_REMOVE(&worlds->requests, request, next);
     worlds->queued -= request->bytes;
     request_free(request);
 }
 
 static struct request *first(const struct worlds *worlds)
 {
-    return STAILQ_FIRST(&worlds->requests);
+    return TAILQ_FIRST(&worlds->requests);
 }
 
 void worlds_stop(struct job *job)
@@ -101,7 +101,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     struct worlds *worlds = job_part(job, worlds);
     worlds->job = job;
-    STAILQ_INIT(&worlds->requests);
+    TAILQ_INIT(&worlds->requests);
     return 0;
 }
 
@@ -318,7 +318,7 @@ static void forget_asker(struct worlds *worlds, int seat)
     if (first(worlds) != NULL && first(worlds)->seat == seat)
         cancel(worlds, PMIX_SPAWN_FAILED);
     for (struct request *request = first(worlds), *next; request != NULL; request = next) {
-        next = STAILQ_NEXT(request, next);
+        next = TAILQ_NEXT(request, next);
         if (request->seat != seat)
             continue;
         answer(request, PMIX_SPAWN_FAILED, 0);
@@ -452,7 +452,7 @@ static void enqueue(struct worlds *worlds, struct request *request)
     bool gone = worlds->job->ranks.records[request->seat].state >= RANK_EXITED;
     bool fits = worlds->queued + request->bytes <= QUEUED_BYTES_MAX;
     if (!gone && fits) {
-        STAILQ_INSERT_TAIL(&worlds->requests, request, next);
+        TAILQ_INSERT_TAIL(&worlds->requests, request, next);
         worlds->queued += request->bytes;
         return;
     }
