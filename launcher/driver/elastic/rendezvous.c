@@ -34,15 +34,20 @@ struct rejoin_asker {
     struct rendezvous_source source;
 };
 
-/* What the worker of a seat has sent. */
-struct sent {
-    uint8_t *registration; /* NULL: none */
-    size_t registration_length;
-    char *key; /* of the first request of a newcomer, which is kept; NULL: none */
+/* The first request of a newcomer. */
+struct first_request {
+    char *key;
     void *body;
     size_t length;
     bool told;
     struct rendezvous_source source;
+};
+
+/* What the worker of a seat has sent: one of both, or both. */
+struct sent {
+    uint8_t *registration; /* NULL: none */
+    size_t registration_length;
+    struct first_request *first; /* NULL: it is not kept, or not any more */
 };
 
 struct elastic_rendezvous {
@@ -118,18 +123,30 @@ static struct sent *make_sent(struct elastic_rendezvous *own, int seat)
     return sent;
 }
 
-static void clear_request(struct sent *sent)
+static void drop_first(struct sent *sent)
 {
-    mem_free_at(&sent->key);
-    mem_free_at(&sent->body);
+    if (sent->first != NULL) {
+        free(sent->first->key);
+        free(sent->first->body);
+    }
+    mem_free_at(&sent->first);
 }
 
 static void sent_free(void *value)
 {
     struct sent *sent = value;
     free(sent->registration);
-    clear_request(sent);
+    drop_first(sent);
     free(sent);
+}
+
+/* The newcomer has become a member, or its request cannot be answered. */
+static void forget_first(struct elastic_rendezvous *own, int seat)
+{
+    struct sent *sent = sent_by(own, seat);
+    drop_first(sent);
+    if (sent->registration == NULL)
+        free(map_remove(&own->sent, key_of(seat)));
 }
 
 static void *copy_body(const struct rendezvous_request *request)
@@ -287,9 +304,9 @@ static void tell(void *context)
     own->telling = false;
     for (int seat = 0; seat < elastic_seat_count(elastic_hub_core(own->hub)); seat++) {
         struct sent *sent = sent_by(own, seat);
-        if (sent == NULL || sent->key == NULL || sent->told)
+        if (sent == NULL || sent->first == NULL || sent->first->told)
             continue;
-        sent->told = true;
+        sent->first->told = true;
         elastic_hub_feed(own->hub, &(struct elastic_event){.kind = ELASTIC_CAN_JOIN, .seat = seat});
     }
 }
@@ -305,12 +322,14 @@ static bool joins(void *context, struct rendezvous_source source,
     if (request->length > BODY_LEAST + BODY_OF_PEER * (size_t)elastic_newcomers(core)->size)
         return false;
     struct sent *sent = make_sent(own, seat);
-    sent->told = sent->told && sent->key != NULL; /* its client has sent it again */
-    clear_request(sent);
-    sent->key = mem_strdup(request->key);
-    sent->body = copy_body(request);
-    sent->length = request->length;
-    sent->source = source;
+    bool told = sent->first != NULL && sent->first->told; /* its client has sent it again */
+    drop_first(sent);
+    sent->first = mem_alloc(sizeof(*sent->first));
+    *sent->first = (struct first_request){.key = mem_strdup(request->key),
+                                          .body = copy_body(request),
+                                          .length = request->length,
+                                          .told = told,
+                                          .source = source};
     if (!own->telling) /* the core may begin an epoch, which the caller does not expect */
         loop_defer(own->job->loop, tell, own);
     own->telling = true;
@@ -321,17 +340,18 @@ void elastic_rendezvous_admit(struct elastic_rendezvous *own)
 {
     const struct elastic *core = elastic_hub_core(own->hub);
     for (int seat = 0; seat < elastic_seat_count(core); seat++) {
-        struct sent *sent = sent_by(own, seat);
-        if (sent == NULL || sent->key == NULL ||
+        const struct sent *sent = sent_by(own, seat);
+        if (sent == NULL || sent->first == NULL ||
             elastic_worker_facts(core, seat).state != ELASTIC_WORKER_RUNNING)
             continue;
+        const struct first_request *first = sent->first;
         struct rendezvous_request request = {.method = RENDEZVOUS_PUT,
                                              .scope = "global",
-                                             .key = sent->key,
-                                             .body = sent->length > 0 ? sent->body : NULL,
-                                             .length = sent->length};
-        job_rendezvous_again(own->job, sent->source, &request);
-        clear_request(sent);
+                                             .key = first->key,
+                                             .body = first->length > 0 ? first->body : NULL,
+                                             .length = first->length};
+        job_rendezvous_again(own->job, first->source, &request);
+        forget_first(own, seat);
     }
 }
 
@@ -399,9 +419,10 @@ void elastic_rendezvous_node_lost(struct elastic_rendezvous *own, const struct n
             own->askers[i].waits = false;
     }
     for (int seat = 0; seat < elastic_seat_count(core); seat++) {
-        struct sent *sent = sent_by(own, seat);
-        if (sent != NULL && sent->key != NULL && sent->source.node == (uint32_t)node->index)
-            clear_request(sent);
+        const struct sent *sent = sent_by(own, seat);
+        if (sent != NULL && sent->first != NULL &&
+            sent->first->source.node == (uint32_t)node->index)
+            forget_first(own, seat);
         struct elastic_worker_facts facts = elastic_worker_facts(core, seat);
         if (facts.state != ELASTIC_WORKER_FREE && facts.host == node->index)
             rank_gone(own, seat);
