@@ -124,13 +124,13 @@ static json_t *any_string(const char *text)
     if (string != NULL)
         return string;
     struct buf valid AUTO_BUF = BUF_INIT(SIZE_MAX / 4);
-    while (*text != '\0') {
-        size_t length = plain_character(text, strlen(text));
+    for (size_t left = strlen(text), used; left > 0; text += used, left -= used) {
+        size_t length = plain_character(text, left);
         if (length == 0)
             buf_puts(&valid, "\xef\xbf\xbd");
         else
             buf_append(&valid, text, length);
-        text += length == 0 ? 1 : length;
+        used = length == 0 ? 1 : length;
     }
     return json_string(buf_text(&valid));
 }
