@@ -125,7 +125,7 @@ static int start_thread(struct resolve_shared *shared)
     if (shared->threads >= RESOLVE_THREADS_MAX)
         return 0;
     pthread_t thread;
-    int errnum = thread_start(&thread, "resolver", resolve_thread, shared);
+    int errnum = thread_start_small(&thread, "resolver", resolve_thread, shared);
     if (errnum == 0) {
         pthread_detach(thread);
         shared->threads++;
