@@ -81,7 +81,7 @@ static void test_program(void **state)
     struct strv words AUTO_STRV = STRV_INIT;
     const struct ssh_program program = {.config_file = "/a%b",
                                         .identity = "/id",
-                                        .user = "me",
+                                        .user = "m%he",
                                         .port = 2222,
                                         .check = "yes",
                                         .silence_ms = 31000};
@@ -91,7 +91,7 @@ static void test_program(void **state)
     for (size_t i = 0; i < 12 && i < words.count; i++)
         strv_add(&head, words.items[i]);
     assert_words(&head, "[ssh][-oClearAllForwardings=yes][-oRemoteCommand=none][-oControlPath=none]"
-                        "[-F][/a%%b][-i][/id][-l][me][-p2222]"
+                        "[-F][/a%%b][-i][/id][-l][m%%he][-p2222]"
                         "[-oStrictHostKeyChecking=yes]");
     assert_string_equal(words.items[12], "-oServerAliveCountMax=7");
     assert_string_equal(words.items[words.count - 1], "-oStrictHostKeyChecking=accept-new");
