@@ -202,12 +202,14 @@ static bool is_any(const char *name)
     return name != NULL && strcmp(name, DIAL_BACK_ANY) == 0;
 }
 
-/* The one of that name, whatever has become of it. NULL: none. */
+/* The one of that name, whatever has become of it. NULL: none, as for an agent of another job,
+ * which has no name. */
 static struct dial_back_claim *find_claim(const struct dial_back *dial, const char *name)
 {
     struct dial_back_claim *claim;
     TAILQ_FOREACH (claim, &dial->claims, place) {
-        bool fits = is_any(name) ? !claim->has_come : text_same(claim->name, name);
+        bool fits =
+            name != NULL && (is_any(name) ? !claim->has_come : strcmp(claim->name, name) == 0);
         if (fits && !claim->has_failed)
             return claim;
     }
