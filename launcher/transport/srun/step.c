@@ -288,9 +288,11 @@ static int run_srun(struct srun_step *step, struct error *err)
         return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
                               "it, or reach the nodes with --transport ssh");
     AUTO_FD int null_fd = fd_open("/dev/null", O_RDWR | O_CLOEXEC, 0);
-    AUTO_FD int errors_fd =
-        stderr_pipe_open(&step->errors, settings->room->loop, srun_said, srun_silent, step);
-    if (null_fd < 0 || errors_fd < 0)
+    AUTO_FD int errors_fd = -1;
+    if (null_fd >= 0)
+        errors_fd =
+            stderr_pipe_open(&step->errors, settings->room->loop, srun_said, srun_silent, step);
+    if (errors_fd < 0)
         return error_errno(err, errno, "cannot create the streams for srun");
     for (size_t i = 0; i < step->count; i++)
         strv_add(&nodes, step->calls[i]->target->host);
