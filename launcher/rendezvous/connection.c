@@ -49,9 +49,10 @@ rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
     return connection;
 }
 
-void rendezvous_connection_destroy(void *value)
+void rendezvous_connection_destroy(struct rendezvous_connection *connection)
 {
-    struct rendezvous_connection *connection = value;
+    if (connection == NULL)
+        return;
     list_remove(connection);
     account(connection, 0);
     loop_fd_destroy(connection->watch);

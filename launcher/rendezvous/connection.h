@@ -62,7 +62,7 @@ struct rendezvous_connection *
 rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
                              struct rendezvous_connection_list *busy,
                              void (*ready)(void *context, uint64_t token, int what), void *context);
-void rendezvous_connection_destroy(void *connection);
+void rendezvous_connection_destroy(struct rendezvous_connection *connection); /* accepts NULL */
 
 enum rendezvous_step rendezvous_connection_ready(struct rendezvous_connection *connection,
                                                  int what);

@@ -244,11 +244,16 @@ struct rendezvous_server *rendezvous_server_create(struct loop *loop,
     return server;
 }
 
+static void destroy_connection(void *connection)
+{
+    rendezvous_connection_destroy(connection);
+}
+
 void rendezvous_server_destroy(struct rendezvous_server *server)
 {
     if (server == NULL)
         return;
-    map_clear(&server->open, rendezvous_connection_destroy);
+    map_clear(&server->open, destroy_connection);
     loop_fd_destroy(server->watch);
     loop_timer_destroy(server->retry);
     loop_timer_destroy(server->late);
