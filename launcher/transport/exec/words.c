@@ -115,7 +115,7 @@ struct complaint_rule {
     const char *why;
 };
 
-/* The order counts: what explains more comes first. */
+/* Each list ends with an empty rule. The order counts: what explains more comes first. */
 static const struct complaint_rule of_ssh[] = {
     {"bad configuration option", STAGE_CONFIG,
      "ssh does not understand its configuration: correct the line that it names"},
@@ -158,6 +158,7 @@ static const struct complaint_rule of_ssh[] = {
      "(raise its MaxStartups or lower --ssh-window), or it refuses this machine"},
     {"connection reset", STAGE_HANDSHAKE, "the host's sshd reset the connection: see its log"},
     {"connection closed by", STAGE_HANDSHAKE, "the host's sshd closed the connection: see its log"},
+    {0},
 };
 
 static const struct complaint_rule of_all[] = {
@@ -187,6 +188,7 @@ static const struct complaint_rule of_all[] = {
      "no pod has this name in the namespace of kubectl's context: compare it with the names that "
      "'kubectl get pods' prints"},
     {" is not running", STAGE_CONNECT, "the container is not running: start it"},
+    {0},
 };
 
 /* Each fails a start. */
@@ -226,33 +228,30 @@ static const struct complaint_rule of_slurm[] = {
     {"unrecognized option", STAGE_START, "srun does not know an option of --srun-args"},
     {"invalid option", STAGE_START, "srun does not know an option of --srun-args"},
     {"invalid argument", STAGE_START, "srun does not accept an option of --srun-args"},
+    {0},
 };
 
 /* The first entry that is found in a line, in any case of letters, and that line. NULL: none is. */
-static const struct complaint_rule *find(const struct complaint_rule *entries, size_t count,
-                                         const char *text, char *line, size_t room)
+static const struct complaint_rule *find(const struct complaint_rule *entry, const char *text,
+                                         char *line, size_t room)
 {
-    for (size_t i = 0; i < count; i++) {
-        const char *where = strcasestr(text, entries[i].says);
+    for (; entry->says != NULL; entry++) {
+        const char *where = strcasestr(text, entry->says);
         if (where == NULL)
             continue;
         while (where > text && where[-1] != '\n')
             where--;
         snprintf(line, room, "%.*s", (int)strcspn(where, "\n"), where);
-        return &entries[i];
+        return entry;
     }
     return NULL;
 }
 
-#define FIND(entries) find(entries, sizeof(entries) / sizeof((entries)[0]), text, line, room)
-
 bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *out)
 {
-    char *line = out->line;
-    const size_t room = sizeof(out->line);
-    const struct complaint_rule *entry = FIND(of_all);
+    const struct complaint_rule *entry = find(of_all, text, out->line, sizeof(out->line));
     if (entry == NULL && is_ssh)
-        entry = FIND(of_ssh);
+        entry = find(of_ssh, text, out->line, sizeof(out->line));
     if (entry == NULL)
         return false;
     out->stage = entry->stage;
@@ -262,6 +261,6 @@ bool exec_complaint_find(const char *text, bool is_ssh, struct exec_complaint *o
 
 const char *srun_complaint_find(const char *text, char *line, size_t room)
 {
-    const struct complaint_rule *entry = FIND(of_slurm);
+    const struct complaint_rule *entry = find(of_slurm, text, line, room);
     return entry == NULL ? NULL : entry->why;
 }
