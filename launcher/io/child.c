@@ -130,7 +130,7 @@ void child_ignore_signals(void)
 static void child_main(const struct child_spec *spec, pid_t parent,
                        volatile struct failure *failure)
 {
-    if (spec->die_with_parent) {
+    if (!spec->lasting) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != parent)
             child_fail(failure, STEP_PARENT);

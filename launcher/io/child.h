@@ -3,11 +3,11 @@
  * Starts a child process by vfork + exec.
  *
  * The child begins a session of its own. It gets descriptors 0, 1, 2 and at most one more, since
- * all others are close-on-exec. It gets the user's signal mask and soft limits. If asked, it gets
- * SIGKILL when the thread that spawned it ends. So only a thread may call this that lives as long
- * as its children may. The parent can die before prctl() takes effect. The check of getppid() after
- * it closes that gap. vfork copies nothing, and the parent waits until the program runs. So a
- * failed exec comes back as an error that names the step that failed.
+ * all others are close-on-exec. It gets the user's signal mask and soft limits. Unless it is to
+ * last, it gets SIGKILL when the thread that spawned it ends. So only a thread may call this that
+ * lives as long as its children may. The parent can die before prctl() takes effect. The check of
+ * getppid() after it closes that gap. vfork copies nothing, and the parent waits until the program
+ * runs. So a failed exec comes back as an error that names the step that failed.
  */
 #pragma once
 
@@ -34,10 +34,8 @@ struct child_spec {
     int keep_fd;               /* one more descriptor; -1: none */
     int keep_as;               /* its number in the child (> 2); 0: its own */
     bool controlling_terminal; /* fds[0] is a terminal that becomes the session's */
-    bool die_with_parent;
-    bool lasting;   /* of a helper: it survives when we are killed, since others depend on it, and
-                     * ends on its own when they have ended */
-    bool traceable; /* other children of ours may attach to it, also where Yama is strict */
+    bool lasting;              /* it survives when we are killed, and ends on its own */
+    bool traceable;       /* other children of ours may attach to it, also where Yama is strict */
     bool stop_at_start;   /* it stops (SIGSTOP) at the first instruction of the program */
     const sigset_t *mask; /* for the child */
     const struct child_limit *limits; /* soft limits to set */

@@ -72,7 +72,6 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
     struct child_spec full = *spec;
     sigset_t nothing_blocked;
     sigemptyset(&nothing_blocked);
-    full.die_with_parent = !spec->lasting;
     if (full.envp == NULL)
         full.envp = environ;
     if (full.mask == NULL)

@@ -187,6 +187,7 @@ static int spawn(const char *agent_path, int file, int *output, struct error *er
                               .wdir = "/",
                               .fds = {null, ends[1], null},
                               .keep_fd = file,
+                              .lasting = true,
                               .mask = &mask};
     if (child_spawn(&spec, NULL, err) < 0)
         return -1;

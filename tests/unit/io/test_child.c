@@ -481,7 +481,6 @@ static void test_dies_with_its_parent(void **state)
     assert_int_equal(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
     f->argv[1] = "wait";
     f->spec.fds[0] = hold[0];
-    f->spec.die_with_parent = true;
     pid_t helper = fork();
     if (helper == 0) {
         pid_t made = child_spawn(&f->spec, NULL, NULL);

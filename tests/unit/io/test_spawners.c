@@ -24,7 +24,7 @@
 struct start {
     struct spawner_task task;
     const char *script;
-    bool dies_with_parent;
+    bool lasts;
     pid_t pid;
 };
 
@@ -39,7 +39,7 @@ static void run(struct spawner_task *task)
                               .envp = envp,
                               .fds = {0, 1, 2},
                               .keep_fd = -1,
-                              .die_with_parent = start->dies_with_parent,
+                              .lasting = start->lasts,
                               .mask = &no_signals};
     start->pid = child_spawn(&spec, NULL, NULL);
 }
@@ -60,7 +60,7 @@ static void test_side_by_side(void **state)
     assert_non_null(spawners);
     for (int i = 0; i < CHILDREN; i++) {
         snprintf(scripts[i], sizeof(scripts[i]), "exit %d", i);
-        starts[i] = (struct start){.task.run = run, .script = scripts[i]};
+        starts[i] = (struct start){.task.run = run, .script = scripts[i], .lasts = true};
         spawners_add(spawners, &starts[i].task);
     }
     for (int i = CHILDREN; i-- > 0;)
@@ -90,8 +90,7 @@ static void test_the_threads_stay(void **state)
 {
     int before = threads_here();
     struct spawners *spawners = spawners_create(2);
-    struct start lasting = {
-        .task.run = run, .script = "while :; do sleep 1; done", .dies_with_parent = true};
+    struct start lasting = {.task.run = run, .script = "while :; do sleep 1; done"};
     struct start others[8];
     (void)state;
     assert_non_null(spawners);
@@ -99,7 +98,7 @@ static void test_the_threads_stay(void **state)
     spawners_wait(spawners, &lasting.task);
     assert_true(lasting.pid > 0);
     for (int i = 0; i < 8; i++) {
-        others[i] = (struct start){.task.run = run, .script = ":"};
+        others[i] = (struct start){.task.run = run, .script = ":", .lasts = true};
         spawners_add(spawners, &others[i].task);
     }
     for (int i = 0; i < 8; i++) {
