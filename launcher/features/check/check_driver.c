@@ -193,17 +193,15 @@ static void note(struct job *job, const struct node_link *node, const char *line
         host->login = mem_strdup(line);
 }
 
-/* Wall minus monotonic clock is constant, on both machines. The heartbeats tell how far apart
- * the monotonic clocks are, and the first of them is older than this answer. */
+/* The heartbeats tell how far apart the monotonic clocks are, and the first of them is older than
+ * this answer. */
 static void compare_clocks(struct check_host *host, const struct node_link *node)
 {
-    int64_t there = (int64_t)host->facts->wall_ns - (int64_t)host->facts->mono_ns;
-    int64_t here = clock_wall_ns() - clock_mono_ns();
-    int64_t offset = node->same_clock ? 0 : node->clock.offset_ns;
     int64_t error = node_link_uncertainty(node);
     host->clock_known = error < CLOCK_UNKNOWN;
-    host->clock_ns = there - here + offset;
     host->clock_error_ns = error;
+    check_host_clock(host, clock_wall_ns() - clock_mono_ns(),
+                     node->same_clock ? 0 : node->clock.offset_ns);
 }
 
 static int take_facts(struct job *job, struct node_link *node, ProtobufCMessage **answer)

@@ -67,6 +67,10 @@ void check_between_destroy(struct check_between *between); /* accepts NULL */
  * warning: some jobs run anyway, others are slower or fail late.
  */
 
+/* Fills in `clock_ns`. `here_ns`: our wall clock minus our monotonic one; `offset_ns`: the host's
+ * monotonic clock minus ours. */
+void check_host_clock(struct check_host *host, int64_t here_ns, int64_t offset_ns);
+
 /* By number of a host: the first one that is the same machine; the caller frees it. A host that has
  * failed is like no other, unless `failed` too. */
 int *check_first_names(const struct check_result *result, bool failed);

@@ -15,6 +15,7 @@
 #define SECOND_NS INT64_C(1000000000)
 #define MIB ((uint64_t)1 << 20)
 #define CLOCK_OFF_NS SECOND_NS
+#define CLOCK_MAX ((uint64_t)1 << 61) /* the year 2043: sums of such times do not overflow */
 #define TMP_FREE_LOW (16 * MIB)
 #define SHM_SMALL (64 * MIB) /* the default of containers */
 #define SHM_FREE_LOW (16 * MIB)
@@ -116,6 +117,15 @@ static void judge_limits(const struct check_result *result, int number, struct c
             "(ulimit -l, /etc/security/limits.conf, LimitMEMLOCK= of sshd or slurmd)",
             text, (int)strcspn(host->facts->adapters[0], " "), host->facts->adapters[0]);
     }
+}
+
+/* Wall minus monotonic clock is constant, on both machines. */
+void check_host_clock(struct check_host *host, int64_t here_ns, int64_t offset_ns)
+{
+    uint64_t wall = host->facts->wall_ns, mono = host->facts->mono_ns;
+    int64_t there = (int64_t)(wall < CLOCK_MAX ? wall : CLOCK_MAX) -
+                    (int64_t)(mono < CLOCK_MAX ? mono : CLOCK_MAX);
+    host->clock_ns = there - here_ns + offset_ns;
 }
 
 static void judge_clock(const struct check_host *host, int number, struct check_findings *out)

@@ -89,6 +89,24 @@ static void test_unreached(void **state)
     expect_one(bench, 2, true, "auth: no key was accepted");
 }
 
+/* No clock of a host may make ours overflow. */
+static void test_absurd_clocks(void **state)
+{
+    struct bench *bench = *state;
+    struct check_host *host = &bench->world.result.hosts[1];
+    static const uint64_t absurd[] = {0, INT64_MAX, (uint64_t)1 << 63, UINT64_MAX};
+    for (size_t i = 0; i < 4; i++) {
+        for (size_t k = 0; k < 4; k++) {
+            host->facts->wall_ns = absurd[i];
+            host->facts->mono_ns = absurd[k];
+            check_host_clock(host, INT64_C(1) << 60, -(INT64_C(1) << 59));
+            assert_true(i > 0 || host->clock_ns < 0);
+            assert_true(i == 0 || k > 0 || host->clock_ns > 0);
+            judge(bench);
+        }
+    }
+}
+
 static void test_clock(void **state)
 {
     struct bench *bench = *state;
@@ -412,6 +430,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_all_is_well),
         TEST(test_unreached),
+        TEST(test_absurd_clocks),
         TEST(test_clock),
         TEST(test_temporary_folder),
         TEST(test_pmix),
