@@ -194,13 +194,14 @@ static inline int sshd_start(struct rig *rig, const char *max_startups)
     if (getuid() == 0 && mkdir("/run/sshd", 0755) == 0)
         rig->made_run_sshd = true;
     rig->port = free_port();
-    char *text AUTO_FREE =
-        mem_printf("Port %d\nListenAddress 0.0.0.0\nHostKey %s/host\nPidFile none\nUsePAM no\n"
-                   "PasswordAuthentication no\nKbdInteractiveAuthentication no\nStrictModes no\n"
-                   "AuthorizedKeysFile %s/authorized\nMaxStartups %s\nLogLevel QUIET\n"
-                   "SetEnv TMPDIR=%s/tmp XDG_CACHE_HOME=%s/cache XDG_RUNTIME_DIR=%s/tmp "
-                   "ASAN_OPTIONS=detect_leaks=0 SHLVL=2\n", /* bash reads no ~/.bashrc */
-                   rig->port, rig->root, rig->root, max_startups, rig->root, rig->root, rig->root);
+    char *text AUTO_FREE = mem_printf(
+        "Port %d\nListenAddress 0.0.0.0\nHostKey %s/host\nPidFile none\nUsePAM no\n"
+        "PasswordAuthentication no\nKbdInteractiveAuthentication no\nStrictModes no\n"
+        "AuthorizedKeysFile %s/authorized\nAuthorizedKeysCommandUser %s\nMaxStartups %s\nLogLevel "
+        "QUIET\n"
+        "SetEnv TMPDIR=%s/tmp XDG_CACHE_HOME=%s/cache XDG_RUNTIME_DIR=%s/tmp "
+        "ASAN_OPTIONS=detect_leaks=0 SHLVL=2\n", /* bash reads no ~/.bashrc */
+        rig->port, rig->root, rig->root, rig->user, max_startups, rig->root, rig->root, rig->root);
     rig_write(rig, "sshd_config", text);
     char *config AUTO_FREE = rig_path(rig, "sshd_config");
     rig->sshd = fork();
@@ -249,6 +250,7 @@ static inline void rig_configure(struct rig *rig, const char *more)
     rig_write(rig, "config", text);
 }
 
+/* More lines of sshd's configuration may follow `max_startups`. */
 static inline int rig_open(struct rig *rig, const char *module_path, const char *max_startups)
 {
     *rig = (struct rig){.sshd = 0};
