@@ -241,15 +241,16 @@ static void list(int folder, struct buf *out)
         text_table_add(&table, titles[i]);
     while (fields.at < fields.end) {
         AUTO_BUF struct buf age = BUF_INIT(256), memory = BUF_INIT(256), shown = BUF_INIT(FILE_MAX);
-        const char *pid = fields_next(&fields);
-        int64_t number = 0;
-        parse_int(pid, 1, INT32_MAX, &number, NULL);
-        control_show_duration((double)(now_ms - fields_next_number(&fields)) / 1000, &age);
-        control_show_bytes((double)warm_bytes((pid_t)number), &memory);
+        int64_t pid = fields_next_number(&fields), born_ms = fields_next_number(&fields);
+        if (pid <= 0 || pid > INT32_MAX || born_ms < 0)
+            break; /* the holder of another version writes other lists */
+        char *number AUTO_FREE = mem_printf("%d", (int)pid);
+        control_show_duration((double)(now_ms - born_ms) / 1000, &age);
+        control_show_bytes((double)warm_bytes((pid_t)pid), &memory);
         char *program AUTO_FREE = mem_strdup(fields_next(&fields));
         plain_line(program, ' '); /* code has line breaks */
         control_show_cut(program, 60, &shown);
-        const char *const cells[] = {pid, buf_text(&age), buf_text(&memory), buf_text(&shown)};
+        const char *const cells[] = {number, buf_text(&age), buf_text(&memory), buf_text(&shown)};
         for (size_t i = 0; i < 4; i++)
             text_table_add(&table, cells[i]);
     }
