@@ -134,8 +134,7 @@ static void forget_requests(struct elastic_worker *worker)
 {
     free(worker->requests);
     worker->requests = NULL;
-    worker->request_count = 0;
-    worker->request_room = 0;
+    worker->request_count = worker->request_room = 0;
 }
 
 void elastic_workers_move(struct elastic_workers *workers, int seat, enum elastic_worker_state to)
@@ -219,8 +218,11 @@ void elastic_workers_hold(struct elastic_workers *workers, int seat, uint64_t re
     for (int i = 0; i < worker->request_count; i++)
         if (worker->requests[i] == request)
             return;
-    worker->requests = mem_one_more(worker->requests, (size_t)worker->request_count,
-                                    &worker->request_room, sizeof(*worker->requests));
+    if (worker->request_count == worker->request_room) { /* mostly, each rank has just one */
+        worker->request_room = worker->request_room > 0 ? 2 * worker->request_room : 1;
+        worker->requests = mem_resize_array(worker->requests, (size_t)worker->request_room,
+                                            sizeof(*worker->requests));
+    }
     worker->requests[worker->request_count++] = request;
 }
 

@@ -28,8 +28,7 @@ struct elastic_worker {
     int64_t due_ms;     /* its time limit, see elastic_workers_expect(); INT64_MAX: none */
     int next, previous; /* seats of its host; -1: none */
     uint64_t *requests; /* owned: unanswered ones of an asking worker */
-    int request_count;
-    size_t request_room;
+    int request_count, request_room;
 };
 
 struct elastic_workers {
