@@ -96,7 +96,8 @@ static inline bool text_next_line(const char **at, const char *end, const char *
     return true;
 }
 
-/* The rest of a line that is taken apart word by word. The blanks in front of it are gone. */
+/* The rest of a line that is taken apart word by word. The blanks at its beginning and
+ * its end are gone. */
 struct text_rest {
     const char *at, *end;
 };
@@ -107,13 +108,12 @@ static inline struct text_rest text_rest_of(const char *text, size_t length)
     return (struct text_rest){text, text + length};
 }
 
-/* Takes a word, which a blank or one of `stops` ends, and the blanks behind it. Returns its length.
- */
-static inline size_t text_take_word(struct text_rest *rest, const char *stops, const char **word)
+/* Takes a word, which a blank or `stop` ends, and the blanks behind it. Returns its length. With a
+ * blank as `stop`, only blanks end it. */
+static inline size_t text_take_word(struct text_rest *rest, char stop, const char **word)
 {
     *word = rest->at;
-    while (rest->at < rest->end && !blank_is(*rest->at) &&
-           memchr(stops, *rest->at, strlen(stops)) == NULL)
+    while (rest->at < rest->end && !blank_is(*rest->at) && *rest->at != stop)
         rest->at++;
     size_t length = (size_t)(rest->at - *word);
     *rest = text_rest_of(rest->at, (size_t)(rest->end - rest->at));

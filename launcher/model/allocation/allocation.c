@@ -77,8 +77,8 @@ static int read_pairs(const char *text, struct allocation *out, struct error *er
     struct text_rest rest = text_rest_of(text, strlen(text));
     while (rest.at < rest.end) {
         struct host_value slots;
-        size_t length = text_take_word(&rest, "", &name),
-               digits = text_take_word(&rest, "", &count);
+        size_t length = text_take_word(&rest, ' ', &name),
+               digits = text_take_word(&rest, ' ', &count);
         if (digits == 0)
             return error_usage(err,
                                "LSB_MCPU_HOSTS: no slot count after '%s'; expected 'host 4 host 4'",
@@ -95,7 +95,7 @@ static int read_names(const char *text, struct allocation *out, struct error *er
     const char *name = NULL;
     struct text_rest rest = text_rest_of(text, strlen(text));
     while (rest.at < rest.end) {
-        size_t length = text_take_word(&rest, "", &name);
+        size_t length = text_take_word(&rest, ' ', &name);
         if (allocation_add(out, name, length, 1, err) < 0)
             return error_wrap(err, "LSB_HOSTS");
     }
@@ -141,8 +141,8 @@ static int add_line(void *context, const char *line, size_t length, struct error
 {
     const char *name = NULL, *count = NULL;
     struct text_rest rest = text_rest_of(line, length);
-    size_t name_length = text_take_word(&rest, "", &name);
-    size_t digits = text_take_word(&rest, "", &count);
+    size_t name_length = text_take_word(&rest, ' ', &name);
+    size_t digits = text_take_word(&rest, ' ', &count);
     struct host_value slots;
     if (digits == 0)
         return error_usage(err, "no slot count; expected HOST SLOTS QUEUE RANGE");

@@ -52,7 +52,7 @@ static int parse_line(const char *text, size_t length, int slots_per_host, size_
     bool none = says_zero(text, length, &shorter);
     struct text_rest rest = text_rest_of(text, length);
     const char *host = NULL;
-    if (text_take_word(&rest, "", &host) < length)
+    if (text_take_word(&rest, ' ', &host) < length)
         return error_usage(err, "text after the host; expected HOST or HOST:SLOTS, one per line");
     if (host_entry_split(text, none ? shorter : length, &entry, err) < 0)
         return -1;

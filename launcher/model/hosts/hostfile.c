@@ -73,7 +73,7 @@ static int take_sge(struct text_rest *words, const char *count, size_t length,
 {
     for (int i = 0; i < SGE_WORDS && words->at < words->end; i++) {
         const char *word;
-        size_t used = text_take_word(words, "=", &word);
+        size_t used = text_take_word(words, '=', &word);
         if (text_take_byte(words, '='))
             return unknown_word(word, used, true, err);
     }
@@ -95,14 +95,14 @@ static int take_attributes(struct text_rest *words, struct host_said *said, stru
 {
     for (bool first = true; words->at < words->end; first = false) {
         const char *word, *value;
-        size_t length = text_take_word(words, "=", &word);
+        size_t length = text_take_word(words, '=', &word);
         bool equals = text_take_byte(words, '=');
         if (first && !equals && is_number(word, length))
             return take_sge(words, word, length, said, err);
         enum host_key key = host_key_find(word, length);
         if (key == HOST_KEY_TOTAL || !equals)
             return unknown_word(word, length, equals, err);
-        size_t value_length = text_take_word(words, "=", &value);
+        size_t value_length = text_take_word(words, '=', &value);
         if (say(said, key, value, value_length, err) < 0)
             return -1;
     }
@@ -134,7 +134,7 @@ static int parse_hosts(struct host_adding *adding, const char *text, size_t leng
     const char *names;
     struct host_said said = {.values = {{.text = NULL}}};
     struct text_rest words = text_rest_of(text, length);
-    size_t left = text_take_word(&words, "=", &names);
+    size_t left = text_take_word(&words, '=', &names);
     if (left == 0 || (words.at < words.end && *words.at == '='))
         return error_usage(err, "no host name in front; expected HOST slots=N or HOST:N");
     if (hostfile_line_is_section(text, length))

@@ -33,7 +33,7 @@ static int read_header(const char *name, struct host_section *out, struct error 
     static const char *const words[] = {"defaults", "group", "host"};
     const char *word = NULL;
     struct text_rest behind = text_rest_of(name, strlen(name));
-    size_t length = text_take_word(&behind, "", &word);
+    size_t length = text_take_word(&behind, ' ', &word);
     const char *rest = behind.at;
     int kind = 0;
     while (kind < SECTION_KINDS && !text_is(word, length, words[kind]))

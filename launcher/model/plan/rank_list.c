@@ -151,7 +151,7 @@ static bool is_word(const char *word, size_t length, const char *wanted)
 static int take_number(struct text_rest *rest, size_t most, int64_t *out, struct error *err)
 {
     const char *word = NULL;
-    size_t length = text_take_word(rest, "=", &word);
+    size_t length = text_take_word(rest, '=', &word);
     char digits[16] = "";
     if (length < sizeof(digits))
         memcpy(digits, word, length);
@@ -171,12 +171,12 @@ static int take_cpus(struct text_rest *rest, char **out, struct error *err)
     const char *word = NULL;
     if (rest->at == rest->end)
         return 0;
-    size_t length = text_take_word(rest, "=", &word);
+    size_t length = text_take_word(rest, '=', &word);
     if (!(is_word(word, length, "slot") || is_word(word, length, "slots")) ||
         !text_take_byte(rest, '='))
         return error_usage(err, "'%s' is unknown here; expected slot=CPUS",
                            plain_show(word, length).text);
-    length = text_take_word(rest, "=", &word);
+    length = text_take_word(rest, '=', &word);
     if (rest->at < rest->end || length == 0 || length > CPUS_MAX)
         return error_usage(
             err,
@@ -196,7 +196,7 @@ static int parse_line(struct text_rest *rest, int line, size_t most, struct rank
 {
     const char *word = NULL;
     int64_t rank = 0;
-    size_t length = text_take_word(rest, "=", &word);
+    size_t length = text_take_word(rest, '=', &word);
     if (!is_word(word, length, "rank"))
         return error_usage(err, "expected 'rank N=HOST slot=CPUS'");
     if (take_number(rest, most, &rank, err) < 0)
@@ -206,7 +206,7 @@ static int parse_line(struct text_rest *rest, int line, size_t most, struct rank
     if ((size_t)rank < out->count && out->items[rank].line > 0)
         return error_usage(err, "rank %lld has a line already, line %d; expected each rank once",
                            (long long)rank, out->items[rank].line);
-    length = text_take_word(rest, "=", &word);
+    length = text_take_word(rest, '=', &word);
     int host = 0;
     if (read_host(out, word, length, &host, err) < 0)
         return -1;

@@ -143,12 +143,12 @@ int progress_parse(const char *bytes, size_t length, bool whole, struct progress
         return error_set(err, "there is no line, or it is too long");
     if (memchr(line.at, '\0', left) != NULL)
         return error_set(err, "the line is not text");
-    size_t digits = text_take_word(&line, "", &word);
+    size_t digits = text_take_word(&line, ' ', &word);
     digits -= word[digits - 1] == '%';
     if (number(word, digits, &value, err) < 0 || progress_set_percent(out, value, err) < 0)
         return -1;
     behind = line;
-    digits = text_take_word(&behind, "", &word);
+    digits = text_take_word(&behind, ' ', &word);
     bool unknown = digits == 1 && word[0] == '-';
     bool known = !unknown && number(word, digits, &value, NULL) == 0;
     if (known)

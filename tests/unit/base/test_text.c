@@ -72,12 +72,35 @@ static void test_words(void **state)
     assert_false(text_lists("", "", 0));
 }
 
+static void test_words_of_a_line(void **state)
+{
+    static const char line[] = " a=b c\0d=e \n";
+    struct text_rest rest = text_rest_of(line, sizeof(line) - 1), same = rest;
+    const char *word = NULL;
+    (void)state;
+    assert_int_equal(text_take_word(&rest, '=', &word), 1);
+    assert_memory_equal(word, "a", 1);
+    assert_int_equal(text_take_word(&rest, '=', &word), 0);
+    assert_true(text_take_byte(&rest, '='));
+    assert_false(text_take_byte(&rest, '='));
+    assert_int_equal(text_take_word(&rest, '=', &word), 1);
+    assert_int_equal(text_take_word(&rest, '=', &word), 3); /* NUL is a byte as any other */
+    assert_memory_equal(word, "c\0d", 3);
+    assert_string_equal(rest.at, "=e \n");
+    assert_int_equal(rest.end - rest.at, 2); /* without the blanks at the end */
+    assert_int_equal(text_take_word(&same, ' ', &word), 3);
+    assert_int_equal(text_take_word(&same, ' ', &word), 5);
+    assert_memory_equal(word, "c\0d=e", 5);
+    assert_int_equal(text_take_word(&same, ' ', &word), 0);
+    assert_true(same.at == same.end);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trim),       cmocka_unit_test(test_comment),
         cmocka_unit_test(test_line_after), cmocka_unit_test(test_reads_no_further),
-        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_words),      cmocka_unit_test(test_words_of_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
