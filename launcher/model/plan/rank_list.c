@@ -186,8 +186,9 @@ static int take_cpus(struct text_rest *rest, char **out, struct error *err)
         return 0;
     return error_usage(
         err,
-        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, cores 0 to 2)",
-        plain_show(*out, strlen(*out)).text);
+        "'%s' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 (package 1, cores 0 to 2); "
+        "no machine has a core above %d",
+        plain_show(*out, strlen(*out)).text, CPU_NUMBER_MAX);
 }
 
 /* Without its comment. The text of an error does not name the line yet. */

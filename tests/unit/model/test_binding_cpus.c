@@ -37,6 +37,7 @@ static void test_cores(void **state)
     make_machine(&topology, (struct machine){2, 2, 0, 2, 2});
     expect(&topology, "0", "0,8");
     expect(&topology, "7", "7,15");
+    expect(&topology, "0000001", "1,9");
     expect(&topology, "0-3", "0-3,8-11");
     expect(&topology, "0-1,6", "0-1,6,8-9,14");
     expect(&topology, "2;4", "2,4,10,12");

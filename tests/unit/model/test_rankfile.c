@@ -46,6 +46,7 @@ static void test_rankfiles(void **state)
     expect("rank 0=[fe80::1] slot=*\nrank 1=fe80::2 slot=0:0,1;1:0",
            "fe80::1 *; fe80::2 0:0,1;1:0");
     expect("rank 2=a\nrank 0=b\nrank 1=a\n", "b; a; a");
+    expect("rank 0=a slot=65535\nrank 1=a slot=0000001\n", "a 65535; a 0000001");
 }
 
 static void refuse(const char *file, size_t length, const char *text)
@@ -101,6 +102,9 @@ static void test_bad_rankfiles(void **state)
         {"rank 0=a slot=1:2:3\n", "'1:2:3' is not"},
         {"rank 0=a slot=0-1-2\n", "'0-1-2' is not"},
         {"rank 0=a slot=9999999\n", "is not a list of CPUs"},
+        {"rank 0=a slot=65536\n",
+         "'65536' is not a list of CPUs; expected one as in 0-3,8 or 1:0-2 "
+         "(package 1, cores 0 to 2); no machine has a core above 65535"},
         {"rank 0=a slot=3-1\n", "'3-1' is not a list of CPUs"},
         {"rank 0=a slot=\x1b[31m\n", "'?[31m' is not"},
     };
