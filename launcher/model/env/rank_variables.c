@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/env/rank_variables.h"
 
-#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,19 +34,47 @@ bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind m
     return variable->when == PMIX ? mpi == MPI_PMIX : variable->when != PMI1 || mpi == MPI_PMI1;
 }
 
+enum form { BEGINS, HAS, IS };
+
+static bool name_fits(const char *name, enum form form, const char *text)
+{
+    switch (form) {
+    case BEGINS: return text_begins(name, text);
+    case HAS: return strstr(name, text) != NULL;
+    case IS: break;
+    }
+    return strcmp(name, text) == 0;
+}
+
+/* It is asked for each variable of each warm rank. */
 bool env_differs_by_rank(const char *name)
 {
-    static const char *const patterns[] = {
-        "HVDRUN_*", "PMI*", "OMPI_*", "SLURM*", "MPI_*", "JSM_*", "*RANK*", "*HOSTNAME*",
+    static const struct {
+        enum form form;
+        const char *text;
+    } names[] = {
+        {BEGINS, "HVDRUN_"},
+        {BEGINS, "PMI"},
+        {BEGINS, "OMPI_"},
+        {BEGINS, "SLURM"},
+        {BEGINS, "MPI_"},
+        {BEGINS, "JSM_"},
+        {HAS, "RANK"},
+        {HAS, "HOSTNAME"},
         /* what hvdrun sets for each rank or host */
-        "HOROVOD_GLOO_RENDEZVOUS_PORT", "JAX_PROCESS_ID", "KUBEFLOW_TRAINER_SERVER_TOKEN",
-        "KUBEFLOW_TRAINER_SERVER_URL", "NCCL_RAS_ADDR", "TORCHELASTIC_ERROR_FILE",
-        "TORCH_FR_DUMP_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
-    for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
-        if (fnmatch(patterns[i], name, 0) == 0)
-            return true;
-    }
-    return false;
+        {IS, "HOROVOD_GLOO_RENDEZVOUS_PORT"},
+        {IS, "JAX_PROCESS_ID"},
+        {IS, "KUBEFLOW_TRAINER_SERVER_TOKEN"},
+        {IS, "KUBEFLOW_TRAINER_SERVER_URL"},
+        {IS, "NCCL_RAS_ADDR"},
+        {IS, "TORCHELASTIC_ERROR_FILE"},
+        {IS, "TORCH_FR_DUMP_TEMP_FILE"},
+        {IS, "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"},
+    };
+    size_t i = 0;
+    while (i < sizeof(names) / sizeof(names[0]) && !name_fits(name, names[i].form, names[i].text))
+        i++;
+    return i < sizeof(names) / sizeof(names[0]);
 }
 
 static bool differs(const struct env_of_host *hosts, size_t count, const char *name)

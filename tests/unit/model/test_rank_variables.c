@@ -47,11 +47,60 @@ static void test_kinds_of_mpi(void **state)
     }
 }
 
+static void test_names_that_differ(void **state)
+{
+    static const char *const differ[] = {"HVDRUN_",
+                                         "HVDRUN_X",
+                                         "PMI",
+                                         "PMIX_RANK",
+                                         "OMPI_X",
+                                         "SLURM_JOB_ID",
+                                         "SLURMD",
+                                         "MPI_X",
+                                         "JSM_X",
+                                         "RANK",
+                                         "LOCAL_RANK",
+                                         "RANKS",
+                                         "MY_RANK_X",
+                                         "HOSTNAME",
+                                         "XHOSTNAMEX",
+                                         "HOROVOD_GLOO_RENDEZVOUS_PORT",
+                                         "JAX_PROCESS_ID",
+                                         "KUBEFLOW_TRAINER_SERVER_TOKEN",
+                                         "KUBEFLOW_TRAINER_SERVER_URL",
+                                         "NCCL_RAS_ADDR",
+                                         "TORCHELASTIC_ERROR_FILE",
+                                         "TORCH_FR_DUMP_TEMP_FILE",
+                                         "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"};
+    static const char *const same[] = {"",
+                                       "HVDRUN",
+                                       "XPMI",
+                                       "OMPI",
+                                       "slurm_x",
+                                       "XMPI_X",
+                                       "JSM",
+                                       "RAN",
+                                       "rank",
+                                       "HOST",
+                                       "JAX_PROCESS_I",
+                                       "PATH",
+                                       "JAX_PROCESS_IDS",
+                                       "XNCCL_RAS_ADDR",
+                                       "NCCL_RAS_ADDR_",
+                                       "NCCL_DEBUG"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(differ) / sizeof(differ[0]); i++)
+        assert_true(env_differs_by_rank(differ[i]));
+    for (size_t i = 0; i < sizeof(same) / sizeof(same[0]); i++)
+        assert_false(env_differs_by_rank(same[i]));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_kinds_of_mpi),
+        cmocka_unit_test(test_names_that_differ),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
