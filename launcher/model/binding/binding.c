@@ -135,8 +135,13 @@ enum level { LEVEL_L3, LEVEL_NUMA, LEVEL_PACKAGE, LEVEL_MACHINE };
 
 static int part_of(const struct core *core, enum level level)
 {
-    const int parts[] = {core->l3, core->numa, core->package, 0};
-    return parts[level];
+    switch (level) {
+    case LEVEL_L3: return core->l3;
+    case LEVEL_NUMA: return core->numa;
+    case LEVEL_PACKAGE: return core->package;
+    case LEVEL_MACHINE: break;
+    }
+    return 0;
 }
 
 static void list_cores(struct maker *maker)

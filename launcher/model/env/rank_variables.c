@@ -31,7 +31,14 @@ bool rank_variable_is_firm(const char *name, size_t length)
 
 bool rank_variable_applies(const struct rank_variable *variable, enum mpi_kind mpi)
 {
-    return variable->when == PMIX ? mpi == MPI_PMIX : variable->when != PMI1 || mpi == MPI_PMI1;
+    switch (variable->when) {
+    case PMIX: return mpi == MPI_PMIX;
+    case PMI1: return mpi == MPI_PMI1;
+    case ALWAYS:
+    case YIELDS:
+    case INHERITED: break;
+    }
+    return true;
 }
 
 enum form { BEGINS, HAS, IS };

@@ -113,13 +113,22 @@ void exit_policy_killed(struct exit_policy *p, int node, int64_t when_ns)
         p->facts.first_kill_ns = when_ns;
 }
 
+static enum exit_cause cause_of_record(const struct exit_record *record)
+{
+    switch (record->fact) {
+    case FACT_EXITED: return CAUSE_EXIT;
+    case FACT_SIGNALED: return CAUSE_SIGNAL;
+    case FACT_ABORTED: return CAUSE_ABORT;
+    case FACT_NOT_EXECUTED: return CAUSE_EXEC;
+    case FACT_NONE:
+    case FACT_STARTED: break;
+    }
+    return CAUSE_NO_STATUS;
+}
+
 static void blame_rank(const struct exit_policy *p, int rank, struct verdict *out, struct buf *text)
 {
-    static const enum exit_cause causes[] = {
-        [FACT_NONE] = CAUSE_NO_STATUS, [FACT_STARTED] = CAUSE_NO_STATUS,
-        [FACT_EXITED] = CAUSE_EXIT,    [FACT_SIGNALED] = CAUSE_SIGNAL,
-        [FACT_ABORTED] = CAUSE_ABORT,  [FACT_NOT_EXECUTED] = CAUSE_EXEC};
-    out->cause = causes[p->facts.ranks[rank].fact];
+    out->cause = cause_of_record(&p->facts.ranks[rank]);
     out->seat = rank;
     out->node = p->facts.plan->ranks[rank].node;
     out->status = exit_record_status(&p->facts.ranks[rank]);

@@ -17,9 +17,15 @@ int64_t exit_time(int64_t when_ns)
 
 static int weight(enum exit_fact fact)
 {
-    static const int weights[] = {[FACT_NONE] = 0,     [FACT_STARTED] = 1, [FACT_EXITED] = 2,
-                                  [FACT_SIGNALED] = 2, [FACT_ABORTED] = 3, [FACT_NOT_EXECUTED] = 3};
-    return weights[fact];
+    switch (fact) {
+    case FACT_NONE: return 0;
+    case FACT_STARTED: return 1;
+    case FACT_EXITED:
+    case FACT_SIGNALED: return 2;
+    case FACT_ABORTED:
+    case FACT_NOT_EXECUTED: break;
+    }
+    return 3;
 }
 
 void exit_record_merge(struct exit_record *record, enum exit_fact fact,
@@ -87,9 +93,15 @@ static int signal_grade(int number)
 
 int exit_record_grade(const struct exit_record *record)
 {
-    if (record->fact == FACT_SIGNALED)
-        return signal_grade(record->code);
-    return record->fact == FACT_NOT_EXECUTED ? 2 : record->fact == FACT_ABORTED ? 1 : 0;
+    switch (record->fact) {
+    case FACT_SIGNALED: return signal_grade(record->code);
+    case FACT_NOT_EXECUTED: return 2;
+    case FACT_ABORTED: return 1;
+    case FACT_NONE:
+    case FACT_STARTED:
+    case FACT_EXITED: break;
+    }
+    return 0;
 }
 
 const char *exit_record_grade_reason(const struct exit_record *record)
