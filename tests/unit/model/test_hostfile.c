@@ -188,6 +188,13 @@ static void test_no_text(void **state)
     refuse_whole("\xff\xfe"
                  "a\0",
                  4, "a NUL byte");
+    refuse_whole("\xfe\xff\0a", 4, "a NUL byte");
+    refuse_bytes("\x1f\x8b\x08", 3, NULL, "my.hosts:1: '", "not a host name");
+    refuse_bytes("\xfd"
+                 "7zXZ",
+                 5, NULL, "my.hosts:1: '?7zXZ'", "not a host name");
+    refuse_bytes("(\xb5/\xfd", 4, NULL, "my.hosts:1: '(?/?'", "not a host name");
+    refuse_bytes("PK\3\4", 4, NULL, "my.hosts:1: 'PK?", "not a host name");
     refuse_bytes("", 0, NULL, "my.hosts names no host", "");
     refuse_bytes("\xef\xbb\xbf", 3, NULL, "my.hosts names no host", "");
 }
