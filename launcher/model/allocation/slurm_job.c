@@ -12,15 +12,15 @@ int64_t slurm_time_parse(const char *text, size_t length)
 {
     char copy[32] = "";
     int64_t seconds = 0;
-    if (length + 2 > sizeof(copy))
+    if (length + 2 > sizeof(copy) || memchr(text, '\0', length) != NULL)
         return 0;
     memcpy(copy, text, length);
     if (strspn(copy, "0123456789") == length)
-        (void)parse_int(copy, 0, SECONDS_MAX, &seconds, NULL);
+        return parse_int(copy, 0, SECONDS_MAX, &seconds, NULL) < 0 ? 0 : seconds;
+    if (length != strlen("2026-11-21T10:39:00"))
+        return 0; /* parse_utc() takes shorter forms, too */
     copy[length] = 'Z';
-    if (length == strlen("2026-11-21T10:39:00"))
-        (void)parse_utc(copy, &seconds);
-    return seconds;
+    return parse_utc(copy, &seconds) < 0 ? 0 : seconds;
 }
 
 /* The value of the word that begins with `name`, up to the next blank; NULL: there is none. */

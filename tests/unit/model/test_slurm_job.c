@@ -140,6 +140,8 @@ static void test_times(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         assert_int_equal(slurm_time_parse(cases[i].text, strlen(cases[i].text)), cases[i].seconds);
+    assert_int_equal(slurm_time_parse("12\0", 3), 0);
+    assert_int_equal(slurm_time_parse("2026-11-21\0T10:39:0", 19), 0); /* a form of parse_utc() */
 }
 
 int main(void)
