@@ -18,6 +18,7 @@
 #include "loop_fixture.h"
 
 #define MANY_TURNS 1000
+#define AFTER_FULL_MS 300 /* its timer is due before this one */
 
 static void expect(const char *text, const char *url)
 {
@@ -239,6 +240,11 @@ static void test_one_gives_way_to_the_next(void **state)
     loop_destroy(loop);
 }
 
+static void stop_loop(void *context)
+{
+    loop_stop(context);
+}
+
 struct gate {
     struct listener *listener;
     int came;
@@ -275,6 +281,44 @@ static void test_others_wait_while_it_pauses(void **state)
     loop_destroy(loop);
 }
 
+static void pause_when_full(void *context, const char *cause, bool for_long)
+{
+    const struct gate *gate = context;
+    (void)cause, (void)for_long;
+    listener_pause(gate->listener, true);
+}
+
+/* It tries again after a while without descriptors, but not while it pauses. */
+static void test_it_stays_paused_when_it_was_full(void **state)
+{
+    static const struct listener_ops ops = {.come = come_and_pause, .full = pause_when_full};
+    struct gate gate = {.came = 0};
+    struct loop *loop = loop_create(NULL);
+    struct loop_timer *later = loop_timer_create(loop, stop_loop, loop);
+    struct rlimit before, none;
+    (void)state;
+    gate.listener = listener_create_at(loop, 0, &ops, &gate);
+    assert_non_null(gate.listener);
+    int one = dial(gate.listener);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = before;
+    none.rlim_cur = (rlim_t)next_descriptor();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    accepts = 0;
+    run_until(loop, accepts > 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    loop_timer_set(later, AFTER_FULL_MS);
+    loop_run(loop);
+    assert_int_equal(accepts, 1);
+    assert_int_equal(gate.came, 0);
+    listener_pause(gate.listener, false);
+    run_until(loop, gate.came == 1);
+    fd_close(&one);
+    loop_timer_destroy(later);
+    listener_destroy(gate.listener);
+    loop_destroy(loop);
+}
+
 static void test_what_cannot_be_listened_on(void **state)
 {
     struct error err = ERROR_INIT;
@@ -299,6 +343,7 @@ int main(void)
         cmocka_unit_test(test_without_descriptors),
         cmocka_unit_test(test_one_gives_way_to_the_next),
         cmocka_unit_test(test_others_wait_while_it_pauses),
+        cmocka_unit_test(test_it_stays_paused_when_it_was_full),
         cmocka_unit_test(test_what_cannot_be_listened_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
