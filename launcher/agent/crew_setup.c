@@ -174,8 +174,7 @@ static int fill_mpi(struct crew_setup *setup, const struct mpi_job_ops *ops, voi
         if (setup->apps.kinds[i] == MPI_NONE)
             continue;
         setup->apps.kinds[i] = MPI_NONE;
-        free(setup->apps.reasons.items[i]);
-        setup->apps.reasons.items[i] = mem_strdup("could not get PMIx on this host");
+        mem_replace(&setup->apps.reasons.items[i], "could not get PMIx on this host");
     }
     setup->mpi = mpi_world_create(config->mpi, &job, err);
     return setup->mpi != NULL ? 0 : -1;

@@ -244,8 +244,7 @@ static void write_into(void *context, const char *folder)
 static void set_deadline(struct departure *departure, uint64_t within_ms, const char *why)
 {
     int64_t within = within_ms < DEADLINE_MAX_MS ? (int64_t)within_ms : DEADLINE_MAX_MS;
-    free(departure->why);
-    departure->why = mem_strdup(why);
+    mem_replace(&departure->why, why);
     departure->deadline_ms = clock_wall_ns() / 1000000 + within;
     if (departure->why != NULL)
         plain_line(departure->why, ' ');

@@ -211,8 +211,7 @@ static int refuse_foreign(struct scan *scan, const struct foreign *foreign, cons
     buf_printf(&mistake->names, "%s%s", mistake->count++ > 0 ? ", " : "", typed);
     bool several = mistake->count > 1;
     foreign_refuse(foreign, buf_text(&mistake->names), several, several ? none : values, &text);
-    free(mistake->text);
-    mistake->text = mem_strdup(buf_text(&text));
+    mem_replace(&mistake->text, buf_text(&text));
     return 0;
 }
 

@@ -299,8 +299,7 @@ void surface_progress(struct surface *surface, int stream, const char *text)
     if (text != NULL && surface->progress != NULL && strcmp(text, surface->progress) == 0)
         return;
     hide_progress(surface);
-    free(surface->progress);
-    surface->progress = mem_strdup(text);
+    mem_replace(&surface->progress, text);
     surface->progress_stream = stream;
 }
 

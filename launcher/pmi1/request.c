@@ -172,8 +172,7 @@ static const char *take_info(struct spawn_block *block, const char *value)
                    : strcmp(key, "path") == 0 ? &block->path
                                               : NULL;
     if (place != NULL) {
-        free(*place);
-        *place = mem_strdup(value);
+        mem_replace(place, value);
     }
     return NULL;
 }

@@ -162,8 +162,7 @@ int process_stacks_read(struct runtime_files *files, const struct rights *rights
         return 0;
     read_python(rights, pid, &memory, &runtime, out);
     if (access.late) {
-        free(out->trouble);
-        out->trouble = mem_strdup("there was not enough time to read its stacks");
+        mem_replace(&out->trouble, "there was not enough time to read its stacks");
     }
     if (out->trouble == NULL)
         return 1;

@@ -264,8 +264,7 @@ static void complete(struct handles *handles, struct submission *submission,
         (handle->status == HVD_OK || submission->index < handle->failed)) {
         handle->status = outcome->status;
         handle->failed = submission->index;
-        free(handle->text);
-        handle->text = mem_strdup(outcome->text);
+        mem_replace(&handle->text, outcome->text);
     }
     handle->answers[submission->index] =
         (struct answer){.done = true,

@@ -122,8 +122,7 @@ static void tell_failure(struct discovery *discovery, const char *why)
 {
     if (discovery->complaint != NULL && says_the_same(discovery->complaint, why))
         return;
-    free(discovery->complaint);
-    discovery->complaint = mem_strdup(why);
+    mem_replace(&discovery->complaint, why);
     discovery->ops->failed(discovery->context, why, !discovery->any);
 }
 

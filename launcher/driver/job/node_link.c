@@ -131,8 +131,7 @@ static void link_closed(void *context, const char *reason)
 
 void node_link_explain(struct node_link *node, const char *why)
 {
-    free(node->lost_why);
-    node->lost_why = mem_strdup(why);
+    mem_replace(&node->lost_why, why);
 }
 
 void node_link_exited(struct node_link *node, int wait_status)

@@ -69,8 +69,7 @@ bool rank_world_is_over(const struct rank_table *table, int seat)
 
 void rank_stopped(struct rank_record *record, const char *why, int64_t when_ns)
 {
-    free(record->stopped);
-    record->stopped = why[0] != '\0' ? mem_strdup(why) : NULL;
+    mem_replace(&record->stopped, why[0] != '\0' ? why : NULL);
     record->stopped_ns = when_ns;
 }
 

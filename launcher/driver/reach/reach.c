@@ -127,8 +127,7 @@ static void call_away(struct reach_node *node)
         call(node, transport);
         return;
     }
-    free(node->no_way);
-    node->no_way = mem_strdup(err.text);
+    mem_replace(&node->no_way, err.text);
     loop_timer_set(reach->refusals, 0);
 }
 

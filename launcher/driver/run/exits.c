@@ -155,8 +155,7 @@ static int take_unkilled(struct job *job, struct node_link *node, const struct a
                   "%s: %s; most likely it waits for a file system or a device: look there, "
                   "or restart the host",
                   node->host, what);
-        free(node->unkilled);
-        node->unkilled = mem_strdup(what);
+        mem_replace(&node->unkilled, what);
     }
     KIND_TELL(job, unkilled, node, what);
     PARTS_TELL(job, host_bad, node, HOST_BAD_UNKILLED, what);

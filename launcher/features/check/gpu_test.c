@@ -16,12 +16,6 @@
 #define SPEED_LEAST 1e-3
 #define SPEED_MOST 1e6 /* of any kind: the rest are errors of the test */
 
-static void set_text(char **text, const char *value)
-{
-    free(*text);
-    *text = mem_strdup(value);
-}
-
 static void split(const char *line, struct strv *out)
 {
     for (size_t at = strspn(line, " "); line[at] != '\0'; at += strspn(line + at, " ")) {
@@ -70,11 +64,11 @@ static void read_line(const char *line, struct gpu_test *out)
     struct strv words AUTO_STRV = STRV_INIT;
     split(line, &words);
     if (text_begins(line, "none "))
-        set_text(&out->none, line + 5);
+        mem_replace(&out->none, line + 5);
     else if (text_begins(line, "torch "))
-        set_text(&out->torch, line + 6);
+        mem_replace(&out->torch, line + 6);
     else if (text_begins(line, "nccl "))
-        set_text(&out->nccl, line + 5);
+        mem_replace(&out->nccl, line + 5);
     else if (text_begins(line, "speed "))
         read_speed(&words, out);
     else if (text_begins(line, "reduce "))

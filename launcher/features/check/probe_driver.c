@@ -269,8 +269,7 @@ static void take_first(struct check_link *link, const Hvdrun__ProbeResult *resul
                         : HVDRUN__PROBE_OUTCOME__PROBE_BROKEN;
     link->connect_us = (int64_t)result->connect_us;
     snprintf(link->source, sizeof(link->source), "%s", result->source);
-    free(link->text);
-    link->text = result->text[0] == '\0' ? NULL : mem_strdup(result->text);
+    mem_replace(&link->text, result->text[0] == '\0' ? NULL : result->text);
 }
 
 static void take_transfer(struct check_link *link, const Hvdrun__ProbeResult *result)

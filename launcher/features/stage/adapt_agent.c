@@ -143,8 +143,7 @@ static void make_link(struct stage_places *places, struct stage_place *place,
                   path);
     if (err.text[0] == '\0')
         return;
-    free(places->problem);
-    places->problem = mem_strdup(err.text);
+    mem_replace(&places->problem, err.text);
 }
 
 void stage_places_adapt(struct stage_places *places, Hvdrun__Prepare *prepare)

@@ -69,8 +69,7 @@ static const char *find_rest(const char *root, const char *folder, const char *p
             found = NULL;
         } else if (found == NULL) {
             found = at;
-            free(*inner);
-            *inner = mem_strdup(below);
+            mem_replace(inner, below);
         }
         if (*at == '\0')
             return found;

@@ -107,8 +107,7 @@ static void take(struct line_words *line, const struct line_option *option, cons
         return;
     switch (option->what) {
     case IS_FIELD:
-        free(line->places[option->field]);
-        line->places[option->field] = mem_strdup(place);
+        mem_replace(&line->places[option->field], place);
         line->values[option->field] = missing ? NULL : value;
         break;
     case IS_WORDS: add_direct(line, option->text, value); break;

@@ -257,8 +257,7 @@ static void take_defaults(struct answer *answer)
     ssh_config_defaults(config, answer->host, &queries->place);
     config->hash_names = queries->sight.hash_names;
     if (answer->user != NULL) {
-        free(config->user);
-        config->user = mem_strdup(answer->user);
+        mem_replace(&config->user, answer->user);
     }
     if (answer->port > 0)
         config->port = answer->port;
