@@ -10,7 +10,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "base/status.h"
 #include "base/strv.h"
 #include "cli/flags.h"
 #include "cli/sources.h"
@@ -93,7 +92,7 @@ static int apply_flags(const struct flag_list *flags, struct settings *settings,
         if (result < 0)
             strv_add(more, wrong.text);
         else
-            error_status(err, STATUS_USAGE, "%s", wrong.text);
+            error_usage(err, "%s", wrong.text);
         result = -1;
     }
     return result;
@@ -204,9 +203,8 @@ static int apply_app_flags(const struct flag_list *flags, struct settings *setti
     for (size_t i = 0; i < flags->count; i++) {
         const struct flag *flag = &flags->items[i];
         if ((option_info(flag->id)->flags & FLAG_APP) == 0)
-            return error_status(err, STATUS_USAGE,
-                                "%s applies to the whole job: put it before the first program",
-                                flag->typed);
+            return error_usage(err, "%s applies to the whole job: put it before the first program",
+                               flag->typed);
     }
     return apply_flags(flags, settings, more, err);
 }
@@ -245,14 +243,12 @@ static int count_apps(struct command_line *out, struct error *err)
     for (size_t i = 0; i < out->apps.count; i++) {
         const struct app *app = &out->apps.items[i];
         if (app->np == 0)
-            return error_status(err, STATUS_USAGE,
-                                "with several programs each needs its own -np; '%s' has none",
-                                app->argv.items[0]);
+            return error_usage(err, "with several programs each needs its own -np; '%s' has none",
+                               app->argv.items[0]);
         sum += app->np;
     }
     if (sum > 1000000)
-        return error_status(err, STATUS_USAGE, "%lld workers are too many: at most 1000000",
-                            (long long)sum);
+        return error_usage(err, "%lld workers are too many: at most 1000000", (long long)sum);
     settings->np = sum;
     return 0;
 }
@@ -277,8 +273,8 @@ static int choose_hosts(struct settings *settings, struct error *err)
             else if (chosen == OPT_TOTAL)
                 chosen = id;
             else
-                return error_status(err, STATUS_USAGE, "%s and %s contradict each other: give one",
-                                    settings_place(settings, chosen), settings_place(settings, id));
+                return error_usage(err, "%s and %s contradict each other: give one",
+                                   settings_place(settings, chosen), settings_place(settings, id));
         }
     }
     return 0;
@@ -288,14 +284,14 @@ static int check_numbers(const struct settings *settings, struct error *err)
 {
     int64_t np = settings->np, min = settings->min_np, max = settings->max_np;
     if (min > 0 && np > 0 && min > np)
-        return error_status(err, STATUS_USAGE, "--min-np %lld is more than -np %lld",
-                            (long long)min, (long long)np);
+        return error_usage(err, "--min-np %lld is more than -np %lld", (long long)min,
+                           (long long)np);
     if (max > 0 && np > max)
-        return error_status(err, STATUS_USAGE, "-np %lld is more than --max-np %lld", (long long)np,
-                            (long long)max);
+        return error_usage(err, "-np %lld is more than --max-np %lld", (long long)np,
+                           (long long)max);
     if (min > 0 && max > 0 && min > max)
-        return error_status(err, STATUS_USAGE, "--min-np %lld is more than --max-np %lld",
-                            (long long)min, (long long)max);
+        return error_usage(err, "--min-np %lld is more than --max-np %lld", (long long)min,
+                           (long long)max);
     return 0;
 }
 
@@ -329,7 +325,7 @@ static int translate(struct flags *flags, bool right, char *const *envp, struct 
     struct error wrong = ERROR_INIT;
     int rc = out->check.wanted ? 0 : launcher_line_take(flags, envp, &line, &wrong);
     if (rc < 0 && right)
-        error_status(err, STATUS_USAGE, "%s", wrong.text);
+        error_usage(err, "%s", wrong.text);
     else if (rc < 0)
         strv_add(&out->more, wrong.text);
     strv_copy(&out->more, strv_items(&line.more));
@@ -361,7 +357,7 @@ static int compose(struct flags *flags, char *const *envp, struct command_line *
     if (out->check.wanted)
         return choose_hosts(&out->settings, err);
     if (first->argv.count == 0)
-        return error_status(err, STATUS_USAGE, "no program given; %s", USAGE);
+        return error_usage(err, "no program given; %s", USAGE);
     for (size_t i = 0; i < flags->count; i++) {
         if (add_app(&flags->sections[i], i == 0, envp, out, err) < 0)
             return -1;

@@ -100,8 +100,7 @@ struct ini_reading {
 
 static int fail(const struct ini_reading *reading, const char *text)
 {
-    return error_status(reading->err, STATUS_USAGE, "%s:%d: %s", reading->place->file,
-                        reading->place->line, text);
+    return error_usage(reading->err, "%s:%d: %s", reading->place->file, reading->place->line, text);
 }
 
 static bool is_section(const char *section)
@@ -235,8 +234,7 @@ static int read_config(const char *path, struct buf *bytes, struct error *err)
     if (fd_read_file(path, bytes, err) < 0)
         return error_wrap_usage(err, "configuration");
     if (memchr(buf_text(bytes), '\0', bytes->length) != NULL)
-        return error_status(err, STATUS_USAGE, "%s is not a text file: it contains a NUL byte",
-                            path);
+        return error_usage(err, "%s is not a text file: it contains a NUL byte", path);
     return 0;
 }
 

@@ -29,7 +29,7 @@ struct yaml_reading {
 static int fail(struct yaml_reading *reading, const char *text)
 {
     size_t line = reading->event.start_mark.line + 1;
-    return error_status(reading->err, STATUS_USAGE, "%s:%zu: %s", reading->file, line, text);
+    return error_usage(reading->err, "%s:%zu: %s", reading->file, line, text);
 }
 
 /* Frees the current event and reads the next one. */
@@ -40,8 +40,8 @@ static int advance(struct yaml_reading *reading)
         return 0;
     const char *problem = reading->parser.problem;
     size_t line = reading->parser.problem_mark.line + 1;
-    return error_status(reading->err, STATUS_USAGE, "%s:%zu: this is not YAML: %s", reading->file,
-                        line, problem == NULL ? "unknown problem" : problem);
+    return error_usage(reading->err, "%s:%zu: this is not YAML: %s", reading->file, line,
+                       problem == NULL ? "unknown problem" : problem);
 }
 
 static const char *scalar(const struct yaml_reading *reading)

@@ -190,10 +190,10 @@ static int check_target(const struct command *command, struct error *err)
     const char *verb = control_forms[words->command].word;
     const char *object = words->object != NULL ? words->object : "";
     if (isatty(STDIN_FILENO) == 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s needs the job unless you are at a terminal; 'hvdrun %s %s%s%s' is "
-                            "for the one that runs here (%s)",
-                            verb, verb, id, object[0] != '\0' ? " " : "", object, buf_text(&about));
+        return error_usage(err,
+                           "%s needs the job unless you are at a terminal; 'hvdrun %s %s%s%s' is "
+                           "for the one that runs here (%s)",
+                           verb, verb, id, object[0] != '\0' ? " " : "", object, buf_text(&about));
     fprintf(stderr, "hvdrun: %s %s (%s)\n", verb, id, buf_text(&about));
     return 0;
 }

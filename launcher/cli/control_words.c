@@ -7,7 +7,6 @@
 #include "base/buf.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "model/exit/signal_name.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
@@ -119,7 +118,7 @@ static int wrong(const struct control_words *words, struct error *err)
 {
     struct buf usage AUTO_BUF = BUF_INIT(USAGE_MAX);
     control_put_usage(words->command, &usage);
-    return error_status(err, STATUS_USAGE, "expected: hvdrun %s", buf_text(&usage));
+    return error_usage(err, "expected: hvdrun %s", buf_text(&usage));
 }
 
 /* Words that other programs have for an option. */
@@ -144,10 +143,10 @@ static int unknown_option(const struct control_words *words, const char *word, s
         near = suggest_best(&suggest);
     const char *command = control_forms[words->command].word;
     if (near != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "unknown option '%s': did you mean '%s'? 'hvdrun %s --help' lists the "
-                            "options",
-                            typed, near, command);
+        return error_usage(err,
+                           "unknown option '%s': did you mean '%s'? 'hvdrun %s --help' lists the "
+                           "options",
+                           typed, near, command);
     wrong(words, err);
     return error_wrap(err, "'hvdrun %s' does not have the option '%s'", command, typed);
 }
@@ -168,10 +167,10 @@ static int take_text(const struct control_words *words, const char **text, const
 static int take_slurm_job(struct control_words *words, const char *value, struct error *err)
 {
     if (value[0] != '\0' && value[strspn(value, "0123456789")] != '\0')
-        return error_status(err, STATUS_USAGE,
-                            "--slurm-job: '%s' is not a number; 'squeue --me -o %%A' shows the "
-                            "number of each job",
-                            value);
+        return error_usage(err,
+                           "--slurm-job: '%s' is not a number; 'squeue --me -o %%A' shows the "
+                           "number of each job",
+                           value);
     return take_text(words, &words->slurm_job, "--slurm-job", value, err);
 }
 
@@ -244,13 +243,11 @@ static int check_signal(const char *name, struct error *err)
 {
     int number = signal_number(name);
     if (number == 0)
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not the name of a signal; expected USR1, TERM and so on",
-                            name);
+        return error_usage(err, "'%s' is not the name of a signal; expected USR1, TERM and so on",
+                           name);
     if (signal_is_barred(number) && number != SIGKILL)
-        return error_status(err, STATUS_USAGE,
-                            "SIG%s stops or continues processes, and hvdrun does not send it",
-                            signal_short_name(number));
+        return error_usage(err, "SIG%s stops or continues processes, and hvdrun does not send it",
+                           signal_short_name(number));
     return 0;
 }
 
@@ -267,8 +264,7 @@ static int check_warm(const struct control_words *words, struct error *err)
     if (!starts && strcmp(words->object, "list") != 0 && strcmp(words->object, "stop") != 0)
         return wrong(words, err);
     if (!starts && (words->has_time || words->mib > 0))
-        return error_status(err, STATUS_USAGE,
-                            "warm: --idle and --memory are for 'hvdrun warm start'");
+        return error_usage(err, "warm: --idle and --memory are for 'hvdrun warm start'");
     return 0;
 }
 
@@ -287,7 +283,7 @@ static int check_object(const struct control_words *words, struct error *err)
     else if (words->command == CONTROL_WARM)
         result = check_warm(words, err);
     else if (!name_is_safe(words->object, strlen(words->object)))
-        result = error_status(err, STATUS_USAGE, "'%s' is not the name of a host", words->object);
+        result = error_usage(err, "'%s' is not the name of a host", words->object);
     hosts_destroy(&hosts);
     return result;
 }
@@ -322,9 +318,9 @@ static int check_place(const struct control_words *words, struct error *err)
                                                                : "debug needs --rank");
     }
     if (words->command == CONTROL_DEBUG && words->continues && words->with != NULL)
-        return error_status(err, STATUS_USAGE, "debug: --continue opens no debugger --with");
+        return error_usage(err, "debug: --continue opens no debugger --with");
     if (words->argv != NULL && words->argv[0] == NULL)
-        return error_status(err, STATUS_USAGE, "shell: a command must follow '--'");
+        return error_usage(err, "shell: a command must follow '--'");
     return 0;
 }
 
@@ -346,7 +342,7 @@ int control_words_parse(int argc, char *const *argv, struct control_words *out, 
             return -1;
     }
     if (!out->help && out->names && !out->quiet)
-        return error_status(err, STATUS_USAGE, "ps: --names needs --quiet");
+        return error_usage(err, "ps: --names needs --quiet");
     if (!out->help && check_place(out, err) < 0)
         return -1;
     if (!out->help && (check_object(out, err) < 0 || check_ranks(out->ranks, err) < 0))

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 
 #define FEATURE(name) extern const char name##_feature[] __attribute__((weak));
 #define FEATURE_COMMAND(name, command, run) extern control_run run __attribute__((weak));
@@ -72,9 +71,8 @@ static bool is_there(enum feature_id feature)
 
 static int left_out(enum feature_id feature, const char *who, struct error *err)
 {
-    return error_status(err, STATUS_USAGE,
-                        "%s: this hvdrun was built without '%s' (HVDRUN_FEATURES of CMake)", who,
-                        features[feature].name);
+    return error_usage(err, "%s: this hvdrun was built without '%s' (HVDRUN_FEATURES of CMake)",
+                       who, features[feature].name);
 }
 
 int features_command(enum control_command command, control_run **run, struct error *err)

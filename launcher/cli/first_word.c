@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "cli/control_words.h"
 #include "io/child.h"
 #include "model/settings/suggest.h"
@@ -71,11 +70,10 @@ int first_word_check(int argc, char *const *argv, const char *path, struct error
         return 0;
     char *file AUTO_FREE = mem_printf("./%s", word);
     bool lies_here = access(file, X_OK) == 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is %s: %s ('hvdrun %s%s' starts a program named %s)", word,
-                        even_program ? "not a command of hvdrun"
-                                     : "neither a command of hvdrun nor a program in PATH",
-                        advice, lies_here ? "./" : "-- ", word, word);
+    return error_usage(err, "'%s' is %s: %s ('hvdrun %s%s' starts a program named %s)", word,
+                       even_program ? "not a command of hvdrun"
+                                    : "neither a command of hvdrun nor a program in PATH",
+                       advice, lies_here ? "./" : "-- ", word, word);
 }
 
 int first_word_help(int *argc, char ***argv, char **room, struct error *err)
@@ -85,7 +83,7 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
     if (*argc < 2 || strcmp(words[1], "help") != 0)
         return 0;
     if (*argc > 3)
-        return error_status(err, STATUS_USAGE, "expected: hvdrun help [COMMAND | all]");
+        return error_usage(err, "expected: hvdrun help [COMMAND | all]");
     bool all = *argc == 3 && strcmp(words[2], "all") == 0;
     bool known =
         *argc == 2 || all || strcmp(words[2], CHECK_WORD) == 0 || tool_find(words[2]) != NULL;
@@ -93,14 +91,13 @@ int first_word_help(int *argc, char ***argv, char **room, struct error *err)
         known = strcmp(words[2], control_forms[i].word) == 0;
     const char *near = known ? NULL : near_command(words[2], &suggest);
     if (near != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "hvdrun does not have a command '%s': did you mean '%s'?", words[2],
-                            near);
+        return error_usage(err, "hvdrun does not have a command '%s': did you mean '%s'?", words[2],
+                           near);
     if (!known)
-        return error_status(err, STATUS_USAGE,
-                            "hvdrun does not have a command '%s'; 'hvdrun --help' lists the "
-                            "commands ('hvdrun -- help' starts a program named help)",
-                            words[2]);
+        return error_usage(err,
+                           "hvdrun does not have a command '%s'; 'hvdrun --help' lists the "
+                           "commands ('hvdrun -- help' starts a program named help)",
+                           words[2]);
     room[0] = words[0];
     room[1] = *argc == 2 || all ? "--help" : words[2];
     room[2] = *argc == 2 ? NULL : all ? words[2] : "--help";
@@ -146,10 +143,10 @@ int check_words_take(char **argv, struct check_words *out)
 
 int check_words_refuse(const char *word, struct error *err)
 {
-    return error_status(err, STATUS_USAGE,
-                        "hvdrun check takes options, but no program: unexpected '%s' ('hvdrun -- "
-                        "check' starts a program named check)",
-                        word);
+    return error_usage(err,
+                       "hvdrun check takes options, but no program: unexpected '%s' ('hvdrun -- "
+                       "check' starts a program named check)",
+                       word);
 }
 
 void check_words_help(struct buf *out)

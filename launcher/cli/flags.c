@@ -7,7 +7,6 @@
 
 #include "base/buf.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "cli/features.h"
 #include "cli/foreign.h"
 #include "cli/spelling.h"
@@ -92,12 +91,12 @@ static const char *next_value(struct scan *scan)
 
 static int missing_value(const char *typed, const char *arg, struct error *err)
 {
-    return error_status(err, STATUS_USAGE, "%s needs a value: %s %s", typed, typed, arg);
+    return error_usage(err, "%s needs a value: %s %s", typed, typed, arg);
 }
 
 static int unwanted_value(const char *typed, const char *value, struct error *err)
 {
-    return error_status(err, STATUS_USAGE, "%s takes no value ('%s' was given)", typed, value);
+    return error_usage(err, "%s takes no value ('%s' was given)", typed, value);
 }
 
 /* Takes the value from the words after the option. */
@@ -143,8 +142,7 @@ static int unknown_option(struct scan *scan, const char *word, size_t length, co
     suggest_append(&suggest, &hint);
     if (hint.length == 0)
         buf_puts(&hint, "; 'hvdrun --help all' lists the options");
-    return error_status(err, STATUS_USAGE, "unknown option '%.*s'%s", (int)length, word,
-                        buf_text(&hint));
+    return error_usage(err, "unknown option '%.*s'%s", (int)length, word, buf_text(&hint));
 }
 
 /* Options of other launchers */
@@ -316,7 +314,7 @@ static int report_mistakes(struct scan *scan, struct error *err)
     for (size_t i = 0; i < scan->mistake_count; i++) {
         struct mistake *mistake = &scan->mistakes[i];
         if (i == 0)
-            error_status(err, STATUS_USAGE, "%s", mistake->text);
+            error_usage(err, "%s", mistake->text);
         else
             strv_add(&scan->out->more, mistake->text);
         buf_destroy(&mistake->names);
@@ -385,10 +383,9 @@ static void check_program(struct scan *scan, bool more)
     struct error wrong = ERROR_INIT;
     bool missing = program->count == 0 && (more || scan->out->count > 1);
     if (missing)
-        error_status(&wrong, STATUS_USAGE, "no program %s ':'",
-                     more ? "before a" : "after the last");
+        error_usage(&wrong, "no program %s ':'", more ? "before a" : "after the last");
     else if (program->count > 0 && program->items[0][0] == '\0')
-        error_status(&wrong, STATUS_USAGE, "the name of the program is empty");
+        error_usage(&wrong, "the name of the program is empty");
     if (wrong.text[0] != '\0' && !scan->lost)
         complain(scan, &wrong, false);
 }

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/text.h"
 #include "cli/features.h"
 #include "cli/spelling.h"
@@ -23,10 +22,10 @@ static int check_ranks_of_hosts(const struct flag_list *before, const struct fla
     for (size_t i = 0; i < before->count; i++) {
         for (size_t k = 0; k < line->count && before->items[i].id == OPT_map_by; k++) {
             if (line->items[k].id == OPT_map_by)
-                return error_status(err, STATUS_USAGE,
-                                    "%s beside the line of %s, which has the ranks of each host: "
-                                    "leave it out, and write it behind %s",
-                                    before->items[i].typed, launcher, launcher);
+                return error_usage(err,
+                                   "%s beside the line of %s, which has the ranks of each host: "
+                                   "leave it out, and write it behind %s",
+                                   before->items[i].typed, launcher, launcher);
         }
     }
     return 0;
@@ -113,10 +112,10 @@ int launcher_line_take(struct flags *flags, char *const *envp, struct line *line
     }
     int rc = -1;
     if (flags->count > 1)
-        error_status(err, STATUS_USAGE,
-                     "a line of %s cannot be one of several programs ('-- %s' starts a program "
-                     "named %s)",
-                     program, program, program);
+        error_usage(err,
+                    "a line of %s cannot be one of several programs ('-- %s' starts a program "
+                    "named %s)",
+                    program, program, program);
     else
         rc = features_line(last->argv.items, envp, line, err);
     if (rc == 0)

@@ -237,10 +237,10 @@ static int run_elastic(const struct launch *launch, struct error *err)
 {
     const struct settings *settings = &launch->line->settings;
     if (settings->dry_run != SET_DRY_RUN_NO && launch->place->hosts.count == 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: hvdrun learns the hosts of this job only when the job runs; name "
-                            "them with -H or --hostfile",
-                            settings_place(settings, OPT_dry_run));
+        return error_usage(err,
+                           "%s: hvdrun learns the hosts of this job only when the job runs; name "
+                           "them with -H or --hostfile",
+                           settings_place(settings, OPT_dry_run));
     if (settings->dry_run != SET_DRY_RUN_NO) /* the plan with all hosts up */
         return dry_run(launch->line, launch->place, err);
     return run_job(launch, NULL, false, err);
@@ -251,9 +251,9 @@ static int run_check(const struct launch *launch, struct error *err)
 {
     if (launch->place->hosts.count > 0)
         return run_job(launch, NULL, false, err);
-    return error_status(err, STATUS_USAGE,
-                        "hvdrun check does not read --host-discovery-script or --hosts-watch: name "
-                        "the hosts with -H or --hostfile");
+    return error_usage(err,
+                       "hvdrun check does not read --host-discovery-script or --hosts-watch: name "
+                       "the hosts with -H or --hostfile");
 }
 
 static int run_static(const struct launch *launch, struct error *err)
@@ -278,10 +278,10 @@ static int check_name(const struct settings *settings, struct error *err)
     size_t length = name == NULL ? 0 : strlen(name);
     if (name == NULL || (length <= NAME_MAX_LENGTH && name_is_safe(name, length)))
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s: '%s' is not a name for a job: expected at most %d letters, digits and "
-                        "._:-",
-                        settings_place(settings, OPT_job_name), name, NAME_MAX_LENGTH);
+    return error_usage(err,
+                       "%s: '%s' is not a name for a job: expected at most %d letters, digits and "
+                       "._:-",
+                       settings_place(settings, OPT_job_name), name, NAME_MAX_LENGTH);
 }
 
 /* A detached job has neither a terminal for its result nor one for a rank. */
@@ -289,11 +289,10 @@ static int check_detach(const struct command_line *line, struct error *err)
 {
     const struct settings *settings = &line->settings;
     if (settings->detach && (line->check.wanted || settings->pty >= 0))
-        return error_status(err, STATUS_USAGE, "--detach cannot be combined with %s",
-                            line->check.wanted ? "hvdrun check" : "--pty RANK");
+        return error_usage(err, "--detach cannot be combined with %s",
+                           line->check.wanted ? "hvdrun check" : "--pty RANK");
     if (settings->detach && settings->log_size <= 0)
-        return error_status(err, STATUS_USAGE,
-                            "--detach: a detached job needs a log, so --log-size cannot be 0");
+        return error_usage(err, "--detach: a detached job needs a log, so --log-size cannot be 0");
     return 0;
 }
 
@@ -328,17 +327,17 @@ static int leave_out_ill(struct launch *launch, struct buf *told, struct error *
     if (!settings->leave_out_bad || settings->dry_run != SET_DRY_RUN_NO)
         return 0;
     if (settings->transport == SET_TRANSPORT_DIAL)
-        return error_status(err, STATUS_USAGE,
-                            "%s: an agent that dials in does so once, for the job and not for a "
-                            "check before it",
-                            settings_place(settings, OPT_leave_out_bad));
+        return error_usage(err,
+                           "%s: an agent that dials in does so once, for the job and not for a "
+                           "check before it",
+                           settings_place(settings, OPT_leave_out_bad));
     if (launch->place->hosts.count > 0)
         return preflight_leave_out(launch->line, check_now, launch, &launch->place->hosts, told,
                                    err);
-    return error_status(err, STATUS_USAGE,
-                        "%s: hvdrun learns the hosts of this job only when the job runs; name them "
-                        "with -H or --hostfile",
-                        settings_place(settings, OPT_leave_out_bad));
+    return error_usage(err,
+                       "%s: hvdrun learns the hosts of this job only when the job runs; name them "
+                       "with -H or --hostfile",
+                       settings_place(settings, OPT_leave_out_bad));
 }
 
 /* A dry run starts no driver, which would print the warnings. */

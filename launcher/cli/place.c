@@ -35,11 +35,11 @@ static int refuse_twins(char *const *env, struct error *err)
     if (task < 0)
         return 0;
     if (task == 0)
-        return error_status(err, STATUS_USAGE,
-                            "srun started several hvdrun processes, and each would start all "
-                            "workers; start hvdrun without srun, or with srun -n1 --overlap (with "
-                            "--scheduler none every task is a job of its own)");
-    return error_status(err, STATUS_USAGE, "%s", "");
+        return error_usage(err,
+                           "srun started several hvdrun processes, and each would start all "
+                           "workers; start hvdrun without srun, or with srun -n1 --overlap (with "
+                           "--scheduler none every task is a job of its own)");
+    return error_usage(err, "%s", "");
 }
 
 static int find_kind(const struct settings *settings, char *const *env, enum allocation_kind *kind,
@@ -58,8 +58,8 @@ static int find_kind(const struct settings *settings, char *const *env, enum all
     if (*kind == ALLOCATION_NONE)
         *kind = allocation_detect(env, file);
     else if (!allocation_has(*kind, env, file))
-        return error_status(
-            err, STATUS_USAGE,
+        return error_usage(
+            err,
             "%s: hvdrun does not run in a job of %s, which would set %s; start hvdrun in "
             "such a job, or leave the option out",
             settings_place(settings, OPT_scheduler), allocation_name(*kind),
@@ -126,16 +126,15 @@ static int layout_read(const struct settings *settings, struct mapping *out, str
     if (settings->map_by != NULL && mapping_parse(settings->map_by, out, err) < 0)
         return error_wrap(err, "%s", settings_place(settings, OPT_map_by));
     if (settings->rankfile != NULL && out->rule != MAP_SLOT)
-        return error_status(
-            err, STATUS_USAGE, "%s and %s both say where each rank runs; give one of them",
-            settings_place(settings, OPT_map_by), settings_place(settings, OPT_rankfile));
+        return error_usage(err, "%s and %s both say where each rank runs; give one of them",
+                           settings_place(settings, OPT_map_by),
+                           settings_place(settings, OPT_rankfile));
     if (out->cpus_per_proc > 0 && settings->cpus_per_proc > 0 &&
         out->cpus_per_proc != settings->cpus_per_proc)
-        return error_status(err, STATUS_USAGE,
-                            "%s sets %d cores for each worker, but %s sets %lld; give one of them",
-                            settings_place(settings, OPT_map_by), out->cpus_per_proc,
-                            settings_place(settings, OPT_cpus_per_proc),
-                            (long long)settings->cpus_per_proc);
+        return error_usage(
+            err, "%s sets %d cores for each worker, but %s sets %lld; give one of them",
+            settings_place(settings, OPT_map_by), out->cpus_per_proc,
+            settings_place(settings, OPT_cpus_per_proc), (long long)settings->cpus_per_proc);
     const char *path = settings->rankfile;
     AUTO_BUF struct buf bytes = BUF_INIT(RANKFILE_MAX);
     if (path == NULL)
@@ -173,8 +172,8 @@ static int layout_check_elastic(const struct settings *settings, struct error *e
         result == 0 && ((mapping.rule != MAP_SLOT && !counts) || mapping.cpus_per_proc > 0);
     enum option_id option = settings->rankfile != NULL ? OPT_rankfile : OPT_map_by;
     if (other)
-        result = error_status(
-            err, STATUS_USAGE,
+        result = error_usage(
+            err,
             "%s: the workers of an elastic job always fill the slots of its hosts in order; use "
             "%s, or leave the option out",
             settings_place(settings, option),
@@ -205,10 +204,10 @@ static int count_here(const struct settings *settings, struct mapping *mapping, 
 static int count_there(const struct settings *settings, struct place *place, struct error *err)
 {
     if (place->mapping.each == MAP_EACH_CPU || settings_is_elastic(settings))
-        return error_status(err, STATUS_USAGE,
-                            "%s: hvdrun counts only the GPUs of other hosts, and only for a job "
-                            "that is not elastic; write the number of ranks on each host",
-                            settings_place(settings, OPT_map_by));
+        return error_usage(err,
+                           "%s: hvdrun counts only the GPUs of other hosts, and only for a job "
+                           "that is not elastic; write the number of ranks on each host",
+                           settings_place(settings, OPT_map_by));
     for (size_t i = 0; i < place->hosts.count; i++) {
         if (place->allocated || !place->hosts.items[i].slots_given) {
             place->hosts.items[i].slots = 1;
@@ -274,15 +273,15 @@ static int check_open(const struct settings *settings, const struct mapping *map
                       struct error *err)
 {
     if (settings->np == 0 && settings->min_np == 0 && settings->max_np == 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: dial without a host list needs a number of ranks: give -np, or "
-                            "--min-np and --max-np",
-                            settings_place(settings, OPT_transport));
+        return error_usage(err,
+                           "%s: dial without a host list needs a number of ranks: give -np, or "
+                           "--min-np and --max-np",
+                           settings_place(settings, OPT_transport));
     if (mapping->rule == MAP_SLOT)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s: there is no host list; hosts that dial in have --slots-per-host ranks",
-                        settings_place(settings, OPT_map_by));
+    return error_usage(err,
+                       "%s: there is no host list; hosts that dial in have --slots-per-host ranks",
+                       settings_place(settings, OPT_map_by));
 }
 
 int place_open(const struct command_line *line, char *const *env, struct place *place,
@@ -364,9 +363,9 @@ static int check_ranks(const struct settings *settings, int size, struct error *
     int64_t rank = pty ? settings->pty : settings->stdin_;
     if (rank < size)
         return 0;
-    return error_status(
-        err, STATUS_USAGE, "%s: rank %lld does not exist; the job has ranks 0 to %d",
-        settings_place(settings, pty ? OPT_pty : OPT_stdin_), (long long)rank, size - 1);
+    return error_usage(err, "%s: rank %lld does not exist; the job has ranks 0 to %d",
+                       settings_place(settings, pty ? OPT_pty : OPT_stdin_), (long long)rank,
+                       size - 1);
 }
 
 /* The number of ranks: -np, otherwise that of the mapping, otherwise the number of the scheduler's
@@ -425,19 +424,18 @@ int place_check_elastic(const struct command_line *line, struct error *err)
 {
     const struct settings *settings = &line->settings;
     if (line->apps.count > 1)
-        return error_status(err, STATUS_USAGE, "an elastic job runs one program, not %zu",
-                            line->apps.count);
+        return error_usage(err, "an elastic job runs one program, not %zu", line->apps.count);
     if (settings->oversubscribe)
-        return error_status(
-            err, STATUS_USAGE,
+        return error_usage(
+            err,
             "%s: an elastic job cannot have more workers than slots; give the hosts more slots",
             settings_place(settings, OPT_oversubscribe));
     if (settings->idle_hosts)
-        return error_status(err, STATUS_USAGE, "%s: ranks of an elastic job cannot spawn others",
-                            settings_place(settings, OPT_idle_hosts));
+        return error_usage(err, "%s: ranks of an elastic job cannot spawn others",
+                           settings_place(settings, OPT_idle_hosts));
     if (settings->pty >= 0)
-        return error_status(
-            err, STATUS_USAGE,
+        return error_usage(
+            err,
             "%s: the workers of an elastic job come and go, so none of them can have the terminal",
             settings_place(settings, OPT_pty));
     return layout_check_elastic(settings, err);

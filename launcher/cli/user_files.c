@@ -34,8 +34,8 @@ static int open_text(const char *path, struct error *err)
     if (fstat(fd, &info) == 0 && !S_ISDIR(info.st_mode) && !S_ISBLK(info.st_mode))
         return fd;
     fd_close(&fd);
-    return error_status(err, STATUS_USAGE, "%s is a %s; expected a text file", path,
-                        S_ISDIR(info.st_mode) ? "folder" : "device");
+    return error_usage(err, "%s is a %s; expected a text file", path,
+                       S_ISDIR(info.st_mode) ? "folder" : "device");
 }
 
 /* Polls before the first read too, because a FIFO without a writer would seem to be at its end. */
@@ -51,10 +51,10 @@ static int wait_for_more(int fd, const char *path, int64_t limit_ms, int64_t dea
         if (ready < 0 && errno != EINTR)
             return cannot("read", path, errno, err);
         if (ready == 0 && left <= INT32_MAX)
-            return error_status(err, STATUS_USAGE,
-                                "%s did not end within %.1f s (--start-timeout); expected a file, "
-                                "or a pipe that another process writes and closes",
-                                path, (double)limit_ms / 1000);
+            return error_usage(err,
+                               "%s did not end within %.1f s (--start-timeout); expected a file, "
+                               "or a pipe that another process writes and closes",
+                               path, (double)limit_ms / 1000);
     }
 }
 
@@ -76,8 +76,7 @@ int text_file_read(const char *path, int64_t limit_ms, struct buf *out, struct e
         if (got == 0)
             return 0;
         if (buf_append(out, chunk, (size_t)got) < 0)
-            return error_status(err, STATUS_USAGE, "%s is larger than %zu bytes; expected less",
-                                path, out->limit);
+            return error_usage(err, "%s is larger than %zu bytes; expected less", path, out->limit);
         if (memchr(chunk, '\0', (size_t)got) != NULL)
             return 0;
     }
@@ -215,5 +214,5 @@ int job_files_open(const struct settings *settings, bool has_workers, int *lock_
     if (problems.length == 0)
         return 0;
     fd_close(lock_fd);
-    return error_status(err, STATUS_USAGE, "%s", buf_text(&problems));
+    return error_usage(err, "%s", buf_text(&problems));
 }

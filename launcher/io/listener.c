@@ -11,7 +11,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "model/net/address.h"
 
 #define PORT_MAX 65535
@@ -31,8 +30,8 @@ static int parse_path(const char *path, struct listen_address *out, struct error
     struct sockaddr_un *at = &out->at.local;
     size_t length = strlen(path);
     if (length == 0 || length >= sizeof(at->sun_path))
-        return error_status(err, STATUS_USAGE, "the path of a socket has 1 to %zu bytes",
-                            sizeof(at->sun_path) - 1);
+        return error_usage(err, "the path of a socket has 1 to %zu bytes",
+                           sizeof(at->sun_path) - 1);
     at->sun_family = AF_UNIX;
     memcpy(at->sun_path, path, length + 1);
     out->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
@@ -81,10 +80,10 @@ int listen_address_parse(const char *text, struct listen_address *out, struct er
     if (parse_int(port_text, 0, PORT_MAX, &port, NULL) == 0 && is_v6 == bracketed &&
         set_host(where, (uint16_t)port, out))
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "'%s' is not an address to listen on; expected PORT, ADDRESS:PORT with a "
-                        "numeric address, or the path of a socket",
-                        text);
+    return error_usage(err,
+                       "'%s' is not an address to listen on; expected PORT, ADDRESS:PORT with a "
+                       "numeric address, or the path of a socket",
+                       text);
 }
 
 char *listen_address_url(const struct listen_address *address)

@@ -244,9 +244,8 @@ static int find_program(struct discovery *discovery, const struct discovery_conf
                         struct error *err)
 {
     if ((config->script == NULL) == (config->watch == NULL))
-        return error_status(
-            err, STATUS_USAGE,
-            "--host-discovery-script and --hosts-watch both name the hosts; give one of them");
+        return error_usage(
+            err, "--host-discovery-script and --hosts-watch both name the hosts; give one of them");
     if (config->script != NULL) {
         discovery->name = mem_strdup(config->script);
         return find_script(discovery, config->script, err);

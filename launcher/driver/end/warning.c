@@ -372,15 +372,14 @@ void warning_verdict(const struct warning *warning, struct verdict *out)
 static int check_requeue(const struct job *job, struct error *err)
 {
     if (!in_slurm(job))
-        return error_status(err, STATUS_USAGE,
-                            "%s: this Slurm job has no id (SLURM_JOB_ID is not set)",
-                            settings_place(job->settings, OPT_slurm_requeue));
+        return error_usage(err, "%s: this Slurm job has no id (SLURM_JOB_ID is not set)",
+                           settings_place(job->settings, OPT_slurm_requeue));
     char *path AUTO_FREE = child_find("scontrol", getenv("PATH"), NULL, NULL);
     if (path == NULL)
-        return error_status(err, STATUS_USAGE,
-                            "%s: cannot find Slurm's scontrol in PATH; start hvdrun outside the "
-                            "container, or extend PATH",
-                            settings_place(job->settings, OPT_slurm_requeue));
+        return error_usage(err,
+                           "%s: cannot find Slurm's scontrol in PATH; start hvdrun outside the "
+                           "container, or extend PATH",
+                           settings_place(job->settings, OPT_slurm_requeue));
     return 0;
 }
 

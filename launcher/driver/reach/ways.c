@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "base/strv.h"
 #include "driver/job/job_kind.h"
 #include "io/dial_ends.h"
@@ -167,9 +166,9 @@ static int open_srun(struct ways *ways, struct error *err)
 {
     const struct job *job = ways->job;
     if (getenv("SLURM_JOB_ID") == NULL && getenv("SLURM_JOBID") == NULL)
-        return error_status(err, STATUS_USAGE,
-                            "srun reaches hosts only inside a Slurm job (SLURM_JOB_ID is not set): "
-                            "start hvdrun with sbatch or in salloc, or choose another --transport");
+        return error_usage(err,
+                           "srun reaches hosts only inside a Slurm job (SLURM_JOB_ID is not set): "
+                           "start hvdrun with sbatch or in salloc, or choose another --transport");
     own_addresses_list(&ways->addresses);
     ways->srun_settings = (struct srun_settings){.room = ways->room,
                                                  .module_path = job->request->tls_module,
@@ -202,9 +201,9 @@ static int open_dial(struct ways *ways, struct error *err)
     const char *id = settings->dial_id;
     bool elastic = job->kind->many_epochs;
     if (settings->dial_port == 0 || (settings->dial_secret == NULL && !settings->dial_open))
-        return error_status(err, STATUS_USAGE,
-                            "--transport dial needs --dial-port PORT and --dial-secret FILE, which "
-                            "hvdrun-agent --dial gets too");
+        return error_usage(err,
+                           "--transport dial needs --dial-port PORT and --dial-secret FILE, which "
+                           "hvdrun-agent --dial gets too");
     ways->dial_settings = (struct dial_in_settings){
         .room = ways->room,
         .module_path = job->request->tls_module,

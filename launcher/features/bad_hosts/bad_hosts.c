@@ -9,7 +9,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
-#include "base/status.h"
 #include "base/text.h"
 
 #define LINE_MAX_BYTES 4096
@@ -158,8 +157,8 @@ int bad_hosts_parse(const char *text, size_t length, const char *file, int64_t n
         number++;
         enum line_kind kind = read_line(begin, size, line);
         if (kind == LINE_WRONG)
-            return error_status(err, STATUS_USAGE, "%s:%d: '%s' %s", file, number,
-                                plain_show(line->word, strlen(line->word)).text, line->wrong);
+            return error_usage(err, "%s:%d: '%s' %s", file, number,
+                               plain_show(line->word, strlen(line->word)).text, line->wrong);
         if (kind == LINE_HOST && line->host.until_s > now_s)
             bad_hosts_add(out, &line->host);
     }

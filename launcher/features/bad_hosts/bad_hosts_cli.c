@@ -7,7 +7,6 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "cli/features.h"
 #include "cli/sources.h"
 #include "features/bad_hosts/bad_hosts.h"
@@ -24,7 +23,7 @@ static int check_folder(const char *path, const char *place, struct error *err)
         slash == NULL ? mem_strdup(".") : mem_strndup(path, (size_t)(slash - path) + 1);
     if (access(folder, F_OK) == 0)
         return 0;
-    return error_status(err, STATUS_USAGE, "%s: the folder of %s does not exist", place, path);
+    return error_usage(err, "%s: the folder of %s does not exist", place, path);
 }
 
 static int read_list(const struct settings *settings, char **file, struct bad_host_list *out,

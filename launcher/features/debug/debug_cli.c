@@ -40,12 +40,11 @@ int debug_check(const struct settings *settings, struct error *err)
     if (text == NULL || text[0] == '\0')
         return 0;
     if (settings_is_elastic(settings))
-        return error_status(err, STATUS_USAGE,
-                            "%s: an elastic job does not wait for a rank that waits for a debugger",
-                            place);
+        return error_usage(
+            err, "%s: an elastic job does not wait for a rank that waits for a debugger", place);
     if (settings->warm.count > 0)
-        return error_status(err, STATUS_USAGE,
-                            "%s: a rank that --warm forks has no start to be stopped at", place);
+        return error_usage(err, "%s: a rank that --warm forks has no start to be stopped at",
+                           place);
     if (strcmp(text, "all") == 0 || parse_ranks(text, PLAN_SIZE_MAX - 1, NULL, NULL, err) == 0)
         return 0;
     return error_wrap_usage(err, "%s", place);
@@ -254,9 +253,8 @@ static json_t *request_of(const char *what, const struct control_words *words, s
         return request;
     }
     json_decref(request);
-    error_status(err, STATUS_USAGE,
-                 "%s takes only words in UTF-8: put others into a script on the host",
-                 control_forms[words->command].word);
+    error_usage(err, "%s takes only words in UTF-8: put others into a script on the host",
+                control_forms[words->command].word);
     return NULL;
 }
 

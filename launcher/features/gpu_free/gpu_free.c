@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 
 #define LIMIT_MS 60000
 #define LIMIT_MAX_MS 3600000
@@ -14,11 +13,10 @@
 
 static int wrong(const char *text, struct error *err)
 {
-    return error_status(
-        err, STATUS_USAGE,
-        "'%s' is not a share of GPU memory; expected 1%% to 100%%, with the longest "
-        "time to wait for it, as in 90%%:60s (at most 1h)",
-        text);
+    return error_usage(err,
+                       "'%s' is not a share of GPU memory; expected 1%% to 100%%, with the longest "
+                       "time to wait for it, as in 90%%:60s (at most 1h)",
+                       text);
 }
 
 int gpu_free_parse(const char *text, struct gpu_free_limit *out, struct error *err)

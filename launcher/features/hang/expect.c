@@ -11,7 +11,6 @@
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 
 /*
  * A regular expression that says whether a line matches, at a cost that is linear in the length of
@@ -157,7 +156,7 @@ struct expects {
 
 static int wrong(struct error *err, const char *place, const char *text, const char *why)
 {
-    return error_status(err, STATUS_USAGE, "%s: '%s': %s", place, text, why);
+    return error_usage(err, "%s: '%s': %s", place, text, why);
 }
 
 /* "step [0-9]+:10m" */
@@ -167,8 +166,7 @@ static int add(struct expects *expects, const char *place, const char *text, str
     struct item *item = &expects->items[expects->count];
     struct error why = ERROR_INIT;
     if (expects->count == EXPECT_MAX)
-        return error_status(err, STATUS_USAGE, "%s: at most %d of these are allowed", place,
-                            EXPECT_MAX);
+        return error_usage(err, "%s: at most %d of these are allowed", place, EXPECT_MAX);
     if (colon == NULL || colon == text ||
         parse_duration_ms(colon + 1, &item->is.limit_ms, &why) < 0 || item->is.limit_ms == 0)
         return wrong(err, place, text, "expected REGEX:TIME, as in 'step [0-9]+:10m'");

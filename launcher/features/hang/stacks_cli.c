@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "cli/control_client.h"
 #include "cli/control_show.h"
 #include "cli/features.h"
@@ -24,10 +23,10 @@ int hang_check(const struct settings *settings, struct error *err)
 {
     struct expects *expects = NULL;
     if (settings->on_hang == SET_ON_HANG_RESTART && !settings_is_elastic(settings))
-        return error_status(err, STATUS_USAGE,
-                            "%s: only an elastic job can restart its workers; give --min-np, or "
-                            "use --on-hang kill",
-                            settings_place(settings, OPT_on_hang));
+        return error_usage(err,
+                           "%s: only an elastic job can restart its workers; give --min-np, or "
+                           "use --on-hang kill",
+                           settings_place(settings, OPT_on_hang));
     int result =
         expects_create(&settings->expect, settings_place(settings, OPT_expect), &expects, err);
     expects_destroy(expects);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
-#include "base/status.h"
 #include "cli/features.h"
 #include "features/kubernetes/kubernetes.h"
 #include "model/settings/suggest.h"
@@ -132,10 +131,10 @@ static int unknown(const char *word, size_t length, struct error *err)
     for (int i = 0; i < KUBE_OPTIONS; i++)
         suggest_offer(&suggest, forms[i].word);
     suggest_append(&suggest, &near);
-    return error_status(err, STATUS_USAGE,
-                        "hvdrun kubernetes does not have the option '%.*s'%s; options of the job "
-                        "follow '--'",
-                        (int)length, word, buf_text(&near));
+    return error_usage(err,
+                       "hvdrun kubernetes does not have the option '%.*s'%s; options of the job "
+                       "follow '--'",
+                       (int)length, word, buf_text(&near));
 }
 
 /* Takes the option at **words, and moves *words to its last word. */
@@ -157,8 +156,7 @@ static int take_option(char *const **words, struct kube_words *out, struct error
     else if (word[length] != '=' && wants && (*words)[1] != NULL)
         value = *++*words;
     else if (word[length] == '=' || wants)
-        return error_status(err, STATUS_USAGE, "%s %s value", forms[option].word,
-                            wants ? "needs a" : "takes no");
+        return error_usage(err, "%s %s value", forms[option].word, wants ? "needs a" : "takes no");
     return take((enum kube_option)option, value, out, err);
 }
 
@@ -181,11 +179,10 @@ static int read_words(char *const *words, struct kube_words *out, struct error *
     if (out->help)
         return 0;
     if (manifest->image == NULL)
-        return error_status(err, STATUS_USAGE, "hvdrun kubernetes needs --image IMAGE");
+        return error_usage(err, "hvdrun kubernetes needs --image IMAGE");
     if (words[0] == NULL || words[0][0] == '\0')
-        return error_status(err, STATUS_USAGE,
-                            "hvdrun kubernetes needs the program that the pods run: hvdrun "
-                            "kubernetes --image IMAGE PROGRAM [ARGUMENT...]");
+        return error_usage(err, "hvdrun kubernetes needs the program that the pods run: hvdrun "
+                                "kubernetes --image IMAGE PROGRAM [ARGUMENT...]");
     return manifest_check(manifest, err);
 }
 

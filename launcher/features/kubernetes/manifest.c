@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 
 #define LABEL_MAX 63
 #define JOBSET_PODS "pod" /* of its one job: JobSet calls its pods NAME-pod-0-INDEX */
@@ -47,35 +46,34 @@ static char *last_pod(const struct manifest *manifest)
 static int check_names(const struct manifest *manifest, struct error *err)
 {
     if (!is_label(manifest->name, false))
-        return error_status(err, STATUS_USAGE,
-                            "--name: '%s' cannot be a name in Kubernetes; expected at most %d "
-                            "lower-case letters, digits and '-', a letter first and no '-' last",
-                            manifest->name, LABEL_MAX);
+        return error_usage(err,
+                           "--name: '%s' cannot be a name in Kubernetes; expected at most %d "
+                           "lower-case letters, digits and '-', a letter first and no '-' last",
+                           manifest->name, LABEL_MAX);
     if (manifest->namespace != NULL && !is_label(manifest->namespace, true))
-        return error_status(err, STATUS_USAGE,
-                            "--namespace: '%s' cannot be a namespace; expected at most %d "
-                            "lower-case letters, digits and '-', no '-' first or last",
-                            manifest->namespace, LABEL_MAX);
+        return error_usage(err,
+                           "--namespace: '%s' cannot be a namespace; expected at most %d "
+                           "lower-case letters, digits and '-', no '-' first or last",
+                           manifest->namespace, LABEL_MAX);
     char *pod AUTO_FREE = last_pod(manifest);
     if (strlen(pod) <= LABEL_MAX)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "--name: '%s' is too long: a pod would have the name %s, and %d letters "
-                        "are allowed",
-                        manifest->name, pod, LABEL_MAX);
+    return error_usage(err,
+                       "--name: '%s' is too long: a pod would have the name %s, and %d letters "
+                       "are allowed",
+                       manifest->name, pod, LABEL_MAX);
 }
 
 static int check_texts(const struct manifest *manifest, struct error *err)
 {
     const char *image = manifest->image;
     if (!yaml_text_is_valid(image) || image[0] == '\0' || image[strcspn(image, " \t\r\n")] != '\0')
-        return error_status(err, STATUS_USAGE, "--image: '%s' is not the name of an image", image);
+        return error_usage(err, "--image: '%s' is not the name of an image", image);
     for (size_t i = 0; manifest->line[i] != NULL; i++) {
         if (yaml_text_is_valid(manifest->line[i]))
             continue;
-        return error_status(err, STATUS_USAGE,
-                            "'%s' is not UTF-8, as all text in a manifest must be",
-                            manifest->line[i]);
+        return error_usage(err, "'%s' is not UTF-8, as all text in a manifest must be",
+                           manifest->line[i]);
     }
     return 0;
 }
@@ -92,17 +90,17 @@ static bool has_torchrun(char *const *words)
 static int check_trainjob(const struct manifest *manifest, struct error *err)
 {
     if (manifest->is_elastic)
-        return error_status(err, STATUS_USAGE,
-                            "--pods: a TrainJob has a fixed number of pods; expected one number, "
-                            "or --kind job or jobset");
+        return error_usage(err,
+                           "--pods: a TrainJob has a fixed number of pods; expected one number, "
+                           "or --kind job or jobset");
     if (manifest->has_grace)
-        return error_status(err, STATUS_USAGE,
-                            "--grace: the runtime of a TrainJob says how long its pods may take; "
-                            "leave it out, or use --kind job or jobset");
+        return error_usage(err,
+                           "--grace: the runtime of a TrainJob says how long its pods may take; "
+                           "leave it out, or use --kind job or jobset");
     if (manifest->line[0][0] == '-' && !has_torchrun(manifest->line))
-        return error_status(err, STATUS_USAGE,
-                            "--kind trainjob: torchrun is missing behind the options of hvdrun; "
-                            "write -- OPTIONS torchrun --no-python PROGRAM");
+        return error_usage(err,
+                           "--kind trainjob: torchrun is missing behind the options of hvdrun; "
+                           "write -- OPTIONS torchrun --no-python PROGRAM");
     return 0;
 }
 
@@ -112,9 +110,8 @@ int manifest_check(const struct manifest *manifest, struct error *err)
         (manifest->kind == MANIFEST_TRAINJOB && check_trainjob(manifest, err) < 0))
         return -1;
     if (manifest->kind >= MANIFEST_MPIJOB && manifest->secret != NULL)
-        return error_status(err, STATUS_USAGE,
-                            "--with-secret: --kind %s does not use a secret of hvdrun",
-                            manifest_kinds[manifest->kind]);
+        return error_usage(err, "--with-secret: --kind %s does not use a secret of hvdrun",
+                           manifest_kinds[manifest->kind]);
     return 0;
 }
 

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/status.h"
 #include "io/send_queue.h"
 
 #define PIECE STAGE_CHUNK
@@ -303,10 +302,10 @@ static int check_dest(const struct stage_roots *roots, const char *dest, struct 
         const struct stage_root *other = &roots->items[i];
         if (stage_path_below(link, other->named) != NULL ||
             (real != NULL && stage_path_below(real, other->source.path) != NULL))
-            return error_status(err, STATUS_USAGE,
-                                "--stage cannot make the link %s in %s, which is staged: choose "
-                                "another DEST",
-                                link, other->named);
+            return error_usage(err,
+                               "--stage cannot make the link %s in %s, which is staged: choose "
+                               "another DEST",
+                               link, other->named);
     }
     return 0;
 }

@@ -18,7 +18,7 @@ static int check_root(const struct settings *settings, size_t index, struct erro
     struct error why = ERROR_INIT;
     int result = stage_root_parse(settings->stage.items[index], &words, &why);
     if (result < 0)
-        error_status(err, STATUS_USAGE, "%s: %s", place, why.text);
+        error_usage(err, "%s: %s", place, why.text);
     else if (access(words.path, F_OK) < 0) {
         result = error_errno(err, errno, "%s: cannot stage %s", place, words.path);
         err->status = STATUS_USAGE;
@@ -36,11 +36,11 @@ int stage_check(const struct settings *settings, struct error *err)
     if (settings->stage_keep != NULL && stage_keep_parse(settings->stage_keep, &keep, err) < 0)
         return error_wrap(err, "%s", settings_place(settings, OPT_stage_keep));
     if (settings->stage_dir != NULL && settings->stage_dir[0] != '/')
-        return error_status(err, STATUS_USAGE, "%s: '%s' is not an absolute path",
-                            settings_place(settings, OPT_stage_dir), settings->stage_dir);
+        return error_usage(err, "%s: '%s' is not an absolute path",
+                           settings_place(settings, OPT_stage_dir), settings->stage_dir);
     if (settings->stage.count > STAGE_ROOTS_MAX)
-        return error_status(err, STATUS_USAGE, "%s: more than %d times",
-                            settings_place(settings, OPT_stage), STAGE_ROOTS_MAX);
+        return error_usage(err, "%s: more than %d times", settings_place(settings, OPT_stage),
+                           STAGE_ROOTS_MAX);
     for (size_t i = 0; i < settings->stage.count; i++) {
         if (check_root(settings, i, err) < 0)
             return -1;

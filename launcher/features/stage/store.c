@@ -15,7 +15,6 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "base/tree.h"
 #include "node/runtime_dir.h"
 
@@ -398,9 +397,8 @@ bool stage_store_is_fresh(const struct stage_store *store, const char *id)
 
 static int refuse(const char *text, struct error *err)
 {
-    return error_status(err, STATUS_USAGE,
-                        "'%s': expected SIZE or SIZE:TIME, such as 32G:7d, or 0 to keep nothing",
-                        text);
+    return error_usage(
+        err, "'%s': expected SIZE or SIZE:TIME, such as 32G:7d, or 0 to keep nothing", text);
 }
 
 int stage_keep_parse(const char *text, struct stage_keep *out, struct error *err)

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/status.h"
 #include "cli/features.h"
 
 /* Checks --torch-store before anything starts. */
@@ -11,8 +10,8 @@ int torch_store_check(const struct settings *settings, struct error *err)
                  strv_env_get(&settings->env, "MASTER_PORT") != NULL;
     if (settings->torch_store != SET_TORCH_STORE_AGENT || !given)
         return 0;
-    return error_status(err, STATUS_USAGE,
-                        "%s: an agent serves the store where hvdrun chooses; leave MASTER_ADDR and "
-                        "MASTER_PORT out of -x (--master-port is possible)",
-                        settings_place(settings, OPT_torch_store));
+    return error_usage(err,
+                       "%s: an agent serves the store where hvdrun chooses; leave MASTER_ADDR and "
+                       "MASTER_PORT out of -x (--master-port is possible)",
+                       settings_place(settings, OPT_torch_store));
 }

@@ -311,9 +311,8 @@ int torchrun_meet(struct command_line *line, char *const *env, struct error *err
     if ((role != ROLE_DRIVER && role != ROLE_DIAL) || !may_meet(&line->settings, env))
         return 0;
     if (nodes->rank >= nodes->max)
-        return error_status(err, STATUS_USAGE,
-                            "%s: the line has hosts 0 to %d, and this is host %d", nodes->launcher,
-                            nodes->max - 1, nodes->rank);
+        return error_usage(err, "%s: the line has hosts 0 to %d, and this is host %d",
+                           nodes->launcher, nodes->max - 1, nodes->rank);
     bool shows = line->settings.dry_run != SET_DRY_RUN_NO;
     if (shows)
         return set_driver(line, err);
@@ -332,10 +331,10 @@ int torchrun_meet(struct command_line *line, char *const *env, struct error *err
 
 static int refuse_copies(const struct line_nodes *nodes, size_t hosts, struct error *err)
 {
-    return error_status(err, STATUS_USAGE,
-                        "the line wants %d hosts, and hvdrun knows %zu, so it does not wait for "
-                        "others at %s:%d; name all hosts, or none with --scheduler none",
-                        nodes->max, hosts, nodes->meeting_host, nodes->meeting_port);
+    return error_usage(err,
+                       "the line wants %d hosts, and hvdrun knows %zu, so it does not wait for "
+                       "others at %s:%d; name all hosts, or none with --scheduler none",
+                       nodes->max, hosts, nodes->meeting_host, nodes->meeting_port);
 }
 
 int torchrun_hosts(const struct command_line *line, struct host_list *hosts, struct error *err)
@@ -351,22 +350,22 @@ int torchrun_hosts(const struct command_line *line, struct host_list *hosts, str
     case ROLE_DRIVER:
     case ROLE_DIAL: return refuse_copies(nodes, count, err);
     case ROLE_WRONG:
-        return error_status(err, STATUS_USAGE,
-                            "the line wants %d host%s, and hvdrun knows %zu; name them before the "
-                            "launcher, with -H or --hostfile%s",
-                            nodes->min, nodes->min == 1 ? "" : "s", count,
-                            strcmp(nodes->launcher, "torchrun") != 0
-                                ? ""
-                                : "; or give --rdzv-endpoint HOST:PORT, and start the line on "
-                                  "each host");
+        return error_usage(err,
+                           "the line wants %d host%s, and hvdrun knows %zu; name them before the "
+                           "launcher, with -H or --hostfile%s",
+                           nodes->min, nodes->min == 1 ? "" : "s", count,
+                           strcmp(nodes->launcher, "torchrun") != 0
+                               ? ""
+                               : "; or give --rdzv-endpoint HOST:PORT, and start the line on "
+                                 "each host");
     case ROLE_ALONE: break;
     }
     if (nodes->rank > 0 && nodes->is_first <= 0)
-        return error_status(err, STATUS_USAGE,
-                            "the line is that of host %d: start hvdrun once, for all hosts, with "
-                            "rank 0 or none; or on each host, without -H and with --scheduler "
-                            "none",
-                            nodes->rank);
+        return error_usage(err,
+                           "the line is that of host %d: start hvdrun once, for all hosts, with "
+                           "rank 0 or none; or on each host, without -H and with --scheduler "
+                           "none",
+                           nodes->rank);
     if (nodes->min == nodes->max && !nodes->reserve)
         hosts_keep(hosts, (size_t)nodes->max);
     return 0;

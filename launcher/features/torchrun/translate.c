@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
-#include "base/status.h"
 
 #define NUMBER_MAX 1000000
 #define PORT_STATIC 29500
@@ -471,7 +470,7 @@ int translate_line(char *const *words, char *const *envp, const struct line_mach
     }
     int rc = 0;
     if (wrong->count > 0) {
-        rc = error_status(err, STATUS_USAGE, "%s", wrong->items[0]);
+        rc = error_usage(err, "%s", wrong->items[0]);
         strv_destroy(&out->words);
         if (wrong->count == t.in.refused && t.in.program[0] != NULL)
             strv_copy(&out->words, strv_items(&t.in.kept));

@@ -13,7 +13,6 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
-#include "base/status.h"
 #include "cli/control_client.h"
 #include "cli/control_show.h"
 #include "cli/features.h"
@@ -338,8 +337,7 @@ static int show_all(int fd, const struct screen_module *module, struct screen *s
 static int show_live(int fd, struct error *err)
 {
     if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0)
-        return error_status(err, STATUS_USAGE,
-                            "top needs a terminal; use 'hvdrun top --once', or --once --json");
+        return error_usage(err, "top needs a terminal; use 'hvdrun top --once', or --once --json");
     const struct screen_module *module = open_module(err);
     if (module == NULL)
         return -1;
@@ -357,7 +355,7 @@ int control_top(const struct job_list *list, const struct control_words *words, 
                 struct error *err)
 {
     if (words->json && !words->once)
-        return error_status(err, STATUS_USAGE, "top: --json needs --once");
+        return error_usage(err, "top: --json needs --once");
     int fd AUTO_FD = control_client_dial(list, words->job, err);
     if (fd < 0)
         return -1;

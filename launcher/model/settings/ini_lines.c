@@ -96,8 +96,8 @@ static size_t put_line(struct reading *reading, const char *line, size_t length,
         length = key + 1;
     } else if (length + 2 > room) {
         if (key + 3 > room || key >= length) {
-            error_status(reading->err, STATUS_USAGE, "%s:%d: the line is too long",
-                         reading->place.file, reading->place.line);
+            error_usage(reading->err, "%s:%d: the line is too long", reading->place.file,
+                        reading->place.line);
             reading->failed = true;
             return 0;
         }

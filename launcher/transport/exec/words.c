@@ -8,7 +8,6 @@
 
 #include "base/buf.h"
 #include "base/parse.h"
-#include "base/status.h"
 #include "model/settings/split.h"
 
 #define TEMPLATE_MAX ((size_t)65536)
@@ -18,10 +17,10 @@ static int check_percents(const char *word, struct error *err)
 {
     for (const char *at = strchr(word, '%'); at != NULL; at = strchr(at + 2, '%')) {
         if (at[1] == '\0' || strchr("hpun%", at[1]) == NULL)
-            return error_status(err, STATUS_USAGE,
-                                "unknown %%%.1s in the command '%s': %%h is the host, %%p the "
-                                "port, %%u the user, %%n the node's number, %%%% a percent sign",
-                                at + 1, word);
+            return error_usage(err,
+                               "unknown %%%.1s in the command '%s': %%h is the host, %%p the "
+                               "port, %%u the user, %%n the node's number, %%%% a percent sign",
+                               at + 1, word);
     }
     return 0;
 }
@@ -40,7 +39,7 @@ int exec_template_parse(const char *text, struct strv *words, struct error *err)
 static int add_name(const char *what, const char *name, struct buf *out, struct error *err)
 {
     if (!name_is_safe(name, strlen(name)))
-        return error_status(err, STATUS_USAGE, "'%s' cannot be the name of a %s", name, what);
+        return error_usage(err, "'%s' cannot be the name of a %s", name, what);
     buf_puts(out, name);
     return 0;
 }
