@@ -113,8 +113,7 @@ struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__
     prepare_start(crews, config, prepare->n_workers);
     struct crew *crew = crew_create(config, prepare);
     crew_pause(crew, crews->paused);
-    crews->list = mem_resize_array(crews->list, crews->count + 1, sizeof(struct crew *));
-    crews->list[crews->count++] = crew;
+    MEM_ADD(crews->list, crews->count) = crew;
     return crew;
 }
 

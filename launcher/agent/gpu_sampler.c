@@ -361,8 +361,7 @@ static void add_process(struct owner_list *list, uint32_t seat, uint32_t gpu,
             owner = &list->items[i];
     }
     if (owner == NULL) {
-        list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-        owner = &list->items[list->count++];
+        owner = &MEM_ADD(list->items, list->count);
         *owner = (struct gpu_owner){.seat = seat, .gpu = gpu};
     }
     owner->has_memory = owner->has_memory || process->has_memory;

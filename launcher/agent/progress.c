@@ -141,8 +141,7 @@ static struct report *find(struct progress_desk *desk, uint32_t epoch, uint32_t 
         if (desk->reports[i].seat == seat && desk->reports[i].epoch == epoch)
             return &desk->reports[i];
     }
-    desk->reports = mem_resize_array(desk->reports, desk->count + 1, sizeof(*desk->reports));
-    struct report *report = &desk->reports[desk->count++];
+    struct report *report = &MEM_ADD(desk->reports, desk->count);
     *report = (struct report){epoch, seat, 0, PROGRESS_INIT};
     return report;
 }

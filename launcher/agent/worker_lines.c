@@ -393,8 +393,7 @@ static void admit(struct worker_lines *lines, int fd)
     *line = (struct worker_line){.lines = lines, .fd = fd, .seat = seat, .allowance = STALL_BURST};
     line->refilled_ms = loop_now_ms(lines->loop);
     line->watch = loop_fd_create(lines->loop, fd, ready, line);
-    lines->list = mem_resize_array(lines->list, lines->count + 1, sizeof(struct worker_line *));
-    lines->list[lines->count++] = line;
+    MEM_ADD(lines->list, lines->count) = line;
     tell_driver(lines);
     tell(line, true);
 }
@@ -498,10 +497,10 @@ void worker_lines_ended(struct worker_lines *lines, uint32_t epoch,
                 message->n_ranks <= ENDED_MAX - lines->ended.count;
     for (size_t i = 0; fits && i < message->n_ranks; i++) {
         struct ended_ranks *ended = &lines->ended;
-        ended->list = mem_one_more(ended->list, ended->count, &ended->room, sizeof(*ended->list));
-        ended->list[ended->count++] = (struct line_ended){.rank = message->ranks[i],
-                                                          .how = (uint8_t)message->how[i],
-                                                          .code = (uint8_t)message->code[i]};
+        MEM_ADD_ROOM(ended->list, ended->count, ended->room) =
+            (struct line_ended){.rank = message->ranks[i],
+                                .how = (uint8_t)message->how[i],
+                                .code = (uint8_t)message->code[i]};
     }
     if (fits)
         tell_all(lines, false);

@@ -96,8 +96,7 @@ static bool is_same_folder(const struct job_list *one, const struct job_list *tw
 
 static void add(struct job_lists *lists, struct job_list list)
 {
-    lists->items = mem_resize_array(lists->items, lists->count + 1, sizeof(list));
-    lists->items[lists->count++] = list;
+    MEM_ADD(lists->items, lists->count) = list;
 }
 
 static void add_place(struct places *places, const char *tmpdir, const char *slurm_job)
@@ -116,8 +115,7 @@ static void add_place(struct places *places, const char *tmpdir, const char *slu
             return;
         }
     }
-    places->tmpdirs = mem_resize_array(places->tmpdirs, count + 1, sizeof(*places->tmpdirs));
-    places->tmpdirs[count] = mem_strdup(tmpdir);
+    MEM_ADD(places->tmpdirs, count) = mem_strdup(tmpdir);
     add(&places->lists, list);
 }
 

@@ -60,9 +60,7 @@ static struct helper *find(const struct helpers *helpers, pid_t pid)
 
 static void add(struct helpers *helpers, const struct helper *helper)
 {
-    helpers->items =
-        mem_one_more(helpers->items, helpers->count, &helpers->room, sizeof(*helpers->items));
-    helpers->items[helpers->count++] = *helper;
+    MEM_ADD_ROOM(helpers->items, helpers->count, helpers->room) = *helper;
 }
 
 pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,

@@ -140,9 +140,8 @@ int64_t loop_now_ms(struct loop *loop)
 
 void loop_defer(struct loop *loop, void (*call)(void *context), void *context)
 {
-    loop->deferred = mem_one_more(loop->deferred, loop->deferred_count, &loop->deferred_room,
-                                  sizeof(*loop->deferred));
-    loop->deferred[loop->deferred_count++] = (struct deferred){call, context};
+    MEM_ADD_ROOM(loop->deferred, loop->deferred_count, loop->deferred_room) =
+        (struct deferred){call, context};
     event_active(loop->defer_event, EV_TIMEOUT, 1);
 }
 

@@ -50,8 +50,7 @@ size_t proc_threads(pid_t pid, size_t max, pid_t **out)
         pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
         if (tid <= 0)
             continue;
-        *out = mem_one_more(*out, count, &room, sizeof(**out));
-        (*out)[count++] = tid;
+        MEM_ADD_ROOM(*out, count, room) = tid;
     }
     if (folder != NULL)
         closedir(folder);

@@ -38,8 +38,7 @@ static void add_interest(struct watch *watch, const char *path, uint32_t mask, c
     int id = inotify_add_watch(watch->fd, path, mask | IN_MASK_ADD);
     if (id < 0)
         return; /* the owner looks now and then */
-    watch->items = mem_one_more(watch->items, watch->count, &watch->room, sizeof(*watch->items));
-    watch->items[watch->count++] = (struct interest){id, mem_strdup(name)};
+    MEM_ADD_ROOM(watch->items, watch->count, watch->room) = (struct interest){id, mem_strdup(name)};
 }
 
 static void forget_interests(struct watch *watch)

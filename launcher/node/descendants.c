@@ -30,8 +30,7 @@ static void add(struct pids *pids, pid_t pid)
     const struct descendants_spared *spared = pids->spared;
     if (pids->count >= DESCENDANTS_MAX || (spared != NULL && spared->has(spared->context, pid)))
         return;
-    pids->items = mem_one_more(pids->items, pids->count, &pids->room, sizeof(*pids->items));
-    pids->items[pids->count++] = pid;
+    MEM_ADD_ROOM(pids->items, pids->count, pids->room) = pid;
 }
 
 static bool is_number(const char *name)

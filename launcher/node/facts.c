@@ -111,8 +111,7 @@ size_t node_addresses_read(struct node_address **out)
         char text[INET6_ADDRSTRLEN];
         if (!address_text(at->ifa_addr, text))
             continue;
-        *out = mem_resize_array(*out, count + 1, sizeof(**out));
-        (*out)[count++] = (struct node_address){
+        MEM_ADD(*out, count) = (struct node_address){
             .iface = mem_strdup(at->ifa_name),
             .text = mem_strdup(text),
             .prefix = prefix_of(at->ifa_addr->sa_family, at->ifa_netmask),

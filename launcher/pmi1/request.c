@@ -338,9 +338,8 @@ static int end_block(struct spawn_block *block, struct error *err)
 void spawn_block_open(struct spawn_block *block)
 {
     struct pmi1_spawn *request = &block->request;
-    request->apps =
-        mem_one_more(request->apps, request->app_count, &request->room, sizeof(*request->apps));
-    request->apps[request->app_count++] = (struct pmi1_spawn_app){.np = 0};
+    MEM_ADD_ROOM(request->apps, request->app_count, request->room) =
+        (struct pmi1_spawn_app){.np = 0};
     memset(block->counts, 0, sizeof(block->counts));
     memset(block->numbers, 0, sizeof(block->numbers));
     block->open = true;

@@ -199,9 +199,7 @@ void rendezvous_proxy_destroy(struct rendezvous_proxy *proxy)
 
 static void add_token(struct rendezvous_proxy *proxy, struct question *question, uint64_t token)
 {
-    question->tokens = mem_one_more(question->tokens, question->token_count, &question->token_room,
-                                    sizeof(*question->tokens));
-    question->tokens[question->token_count++] = token;
+    MEM_ADD_ROOM(question->tokens, question->token_count, question->token_room) = token;
     map_put(&proxy->by_token, map_number(token), question);
 }
 

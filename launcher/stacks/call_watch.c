@@ -167,13 +167,12 @@ uint64_t call_watches_number(struct call_watches *watches, pid_t pid, pid_t tid,
     int fd = may ? begin_count(tid, address) : -1;
     if (fd < 0)
         return 0;
-    watches->list = mem_resize_array(watches->list, watches->count + 1, sizeof(*watches->list));
-    watches->list[watches->count++] = (struct watch){.tid = tid,
-                                                     .address = address,
-                                                     .number = ++watches->last,
-                                                     .start = start,
-                                                     .asked_ms = now_ms,
-                                                     .fd = fd};
+    MEM_ADD(watches->list, watches->count) = (struct watch){.tid = tid,
+                                                            .address = address,
+                                                            .number = ++watches->last,
+                                                            .start = start,
+                                                            .asked_ms = now_ms,
+                                                            .fd = fd};
     return watches->last;
 }
 

@@ -273,7 +273,6 @@ const struct code *code_read(struct code_cache *cache, struct memory *memory,
         destroy(code);
         return NULL;
     }
-    cache->items = mem_resize_array(cache->items, cache->count + 1, sizeof(struct code *));
-    cache->items[cache->count++] = code;
+    MEM_ADD(cache->items, cache->count) = code;
     return code;
 }

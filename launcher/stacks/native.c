@@ -201,8 +201,7 @@ static int take_frame(void *context, const struct unwind_frame *source)
     if (thread->count == NATIVE_FRAMES_MAX || clock_mono_ns() > view->reading->deadline_ns)
         return -1;
     native_call_add(view->call, source);
-    thread->frames = mem_resize_array(thread->frames, thread->count + 1, sizeof(*thread->frames));
-    thread->frames[thread->count++] =
+    MEM_ADD(thread->frames, thread->count) =
         (struct stack_frame){.function = native_name(source),
                              .file = mem_strdup(source->line > 0 ? source->source : source->object),
                              .line = source->line,
@@ -409,9 +408,7 @@ static struct process_thread *new_thread(const struct rights *rights, pid_t pid,
     if (stacks->count >= PROCESS_THREADS_MAX || task_read(pid, tid, &task) < 0 ||
         task_read(pid, pid, &leader) < 0)
         return NULL;
-    stacks->threads =
-        mem_resize_array(stacks->threads, stacks->count + 1, sizeof(*stacks->threads));
-    struct process_thread *out = &stacks->threads[stacks->count++];
+    struct process_thread *out = &MEM_ADD(stacks->threads, stacks->count);
     *out = (struct process_thread){.tid = tid, .main = tid == pid};
     out->call = task_call(rights, pid, tid, &out->running);
     out->running = out->running || task.runs;

@@ -84,8 +84,7 @@ static int read_interpreter(struct python *python, uint64_t interp, struct threa
             read_native(python, &thread) < 0 ||
             memory_pointer(python->memory, at + layout->thread_next, &at) < 0)
             return -1;
-        list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-        list->items[list->count++] = thread;
+        MEM_ADD(list->items, list->count) = thread;
     }
     return 0;
 }
@@ -241,8 +240,7 @@ static int walk_frames(struct python *python, const struct python_thread *thread
         if (read_frame(python, &link, &shim, &at) < 0)
             return -1;
         if (!shim) {
-            walk->links = mem_resize_array(walk->links, walk->count + 1, sizeof(*walk->links));
-            walk->links[walk->count++] = link;
+            MEM_ADD(walk->links, walk->count) = link;
         }
     }
     return 0;

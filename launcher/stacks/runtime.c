@@ -219,8 +219,7 @@ static void add(struct mapped_files *files, struct mapped_file *file, const char
         free(known->path);
         *known = *file;
     } else if (known == NULL && files->count < MAPPED_FILES_MAX && wanted(file->path, program)) {
-        files->items = mem_resize_array(files->items, files->count + 1, sizeof(*files->items));
-        files->items[files->count++] = *file;
+        MEM_ADD(files->items, files->count) = *file;
     } else {
         free(file->path);
     }

@@ -241,9 +241,7 @@ static struct tree_node *new_child(struct stack_tree *tree, struct tree_node *pa
     if (tree->nodes == NODES_MAX || parent->count == CHILDREN_MAX)
         return NULL;
     tree->nodes++;
-    parent->children =
-        mem_resize_array(parent->children, parent->count + 1, sizeof(struct tree_node *));
-    return parent->children[parent->count++] = mem_alloc(sizeof(struct tree_node));
+    return MEM_ADD(parent->children, parent->count) = mem_alloc(sizeof(struct tree_node));
 }
 
 /* NULL: there are too many. */

@@ -221,9 +221,7 @@ int hvd_state_add_sampler(struct hvd_state *state, const char *name, struct hvd_
     int status = hvd_state_add(state, name, &sampler->epoch, 2 * sizeof(sampler->epoch));
     if (status != HVD_OK)
         return status;
-    state->samplers =
-        mem_resize_array(state->samplers, state->sampler_count + 1, sizeof(struct hvd_sampler *));
-    state->samplers[state->sampler_count++] = sampler;
+    MEM_ADD(state->samplers, state->sampler_count) = sampler;
     return HVD_OK;
 }
 

@@ -18,8 +18,21 @@ void *mem_alloc(size_t size);               /* zeroed */
 void *mem_array(size_t count, size_t size); /* zeroed, overflow-checked */
 void *mem_resize(void *old, size_t size);   /* as realloc */
 void *mem_resize_array(void *old, size_t count, size_t size);
-/* For an array that grows one by one: makes room for an item behind the first `count`. `*room` at
- * least doubles if it is full. Returns the array, perhaps moved; new items are not zeroed. */
+/* A new last item of an array that grows one by one and stays short, as a place to assign to:
+ * MEM_ADD(list->items, list->count) = item. Both are evaluated several times. */
+#define MEM_ADD(items, count)                                                     \
+    (*({                                                                          \
+        (items) = mem_resize_array(items, (size_t)(count) + 1, sizeof(*(items))); \
+        &(items)[(count)++];                                                      \
+    }))
+/* The same of an array with space for `room` items (a size_t), which doubles when it is full. */
+#define MEM_ADD_ROOM(items, count, room)                                             \
+    (*({                                                                             \
+        (items) = mem_one_more((items), (size_t)(count), &(room), sizeof(*(items))); \
+        &(items)[(count)++];                                                         \
+    }))
+/* Makes room for an item behind the first `count`. `*room` at least doubles if it is full. Returns
+ * the array, perhaps moved; new items are not zeroed. */
 void *mem_one_more(void *items, size_t count, size_t *room, size_t size);
 /* Makes an array have at least `wanted` items; the new ones are zeroed. Sets *count. Returns the
  * array, perhaps moved. */

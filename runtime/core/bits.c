@@ -22,11 +22,8 @@ void bits_clear(struct bits *bits)
 
 static void grow(struct bits *bits, size_t count)
 {
-    if (count <= bits->count)
-        return;
-    bits->words = mem_resize_array(bits->words, count, sizeof *bits->words);
-    memset(bits->words + bits->count, 0, (count - bits->count) * sizeof *bits->words);
-    bits->count = count;
+    if (count > bits->count)
+        bits->words = mem_reach(bits->words, &bits->count, count, sizeof *bits->words);
 }
 
 void bits_set(struct bits *bits, size_t number)

@@ -79,9 +79,9 @@ void step_plan_destroy(struct step_plan *plan)
 
 void step_plan_add(struct step_plan *plan, const struct bits *group)
 {
-    plan->groups = mem_one_more(plan->groups, plan->count, &plan->room, sizeof *plan->groups);
-    plan->groups[plan->count] = (struct bits){0};
-    bits_copy(&plan->groups[plan->count++], group);
+    struct bits *copy = &MEM_ADD_ROOM(plan->groups, plan->count, plan->room);
+    *copy = (struct bits){0};
+    bits_copy(copy, group);
     bits_add(&plan->all, group);
 }
 

@@ -50,8 +50,7 @@ int elastic_state_add(struct elastic_state *state, const char *name, void *memor
     void *saved = calloc(bytes > 0 ? bytes : 1, 1); /* a program can have too much of it */
     if (saved == NULL)
         return error_set(err, "there is not enough memory to save '%s', %zu bytes", name, bytes);
-    state->entries = mem_resize_array(state->entries, state->count + 1, sizeof(*state->entries));
-    state->entries[state->count++] = (struct elastic_entry){
+    MEM_ADD(state->entries, state->count) = (struct elastic_entry){
         .name = mem_strdup(name), .memory = memory, .saved = saved, .bytes = bytes};
     return 0;
 }

@@ -168,9 +168,7 @@ static void add(struct listing *listing, int folder, const char *name)
         free(job);
         return;
     }
-    listing->entries =
-        mem_resize_array(listing->entries, listing->count + 1, sizeof(*listing->entries));
-    listing->entries[listing->count++] =
+    MEM_ADD(listing->entries, listing->count) =
         (struct entry){mem_strdup(name), job, is_evidence(name), info.st_mtime, info.st_size};
 }
 

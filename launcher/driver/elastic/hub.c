@@ -57,8 +57,7 @@ static void process(struct elastic_hub *hub, const struct elastic_event *event)
 
 static void enqueue(struct elastic_hub *hub, const struct elastic_event *event)
 {
-    hub->queue = mem_one_more(hub->queue, hub->queued, &hub->room, sizeof(*hub->queue));
-    struct waiting_event *waiting = &hub->queue[hub->queued++];
+    struct waiting_event *waiting = &MEM_ADD_ROOM(hub->queue, hub->queued, hub->room);
     *waiting = (struct waiting_event){*event, mem_strdup(event->text)};
     waiting->event.text = waiting->text;
 }

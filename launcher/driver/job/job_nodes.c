@@ -11,11 +11,10 @@
 struct node_link *job_add_node(struct job *job, const char *host)
 {
     struct node_link *node = mem_alloc(sizeof(*node));
-    job->nodes = mem_resize_array(job->nodes, (size_t)job->node_count + 1, sizeof(*job->nodes));
     node->index = job->node_count;
     node->place = -1;
     node->host = mem_strdup(host);
-    job->nodes[job->node_count++] = node;
+    MEM_ADD(job->nodes, job->node_count) = node;
     return node;
 }
 

@@ -51,8 +51,7 @@ uint64_t mpi_asks_add(struct mpi_asks *asks, uint32_t rank, int owner,
         *ask = (struct ask){.rank = rank, .owner = owner};
         map_put(&asks->by_rank, map_number(rank), ask);
     }
-    ask->askers = mem_one_more(ask->askers, ask->count, &ask->room, sizeof(*ask->askers));
-    ask->askers[ask->count++] = *asker;
+    MEM_ADD_ROOM(ask->askers, ask->count, ask->room) = *asker;
     asks->waiting++;
     return new ? new_question(asks, ask) : 0;
 }

@@ -173,8 +173,7 @@ static void readable(void *context, int what)
 
 static void add_target(struct stdin_feed *feed, int seat)
 {
-    feed->targets = mem_resize_array(feed->targets, feed->count + 1, sizeof(*feed->targets));
-    feed->targets[feed->count++] = (struct stdin_target){.seat = seat};
+    MEM_ADD(feed->targets, feed->count) = (struct stdin_target){.seat = seat};
 }
 
 /* Before anything starts: can the standard input be read? */

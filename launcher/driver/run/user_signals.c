@@ -179,8 +179,7 @@ struct wanted {
 static void want(void *context, int64_t rank)
 {
     struct wanted *wanted = context;
-    wanted->ranks = mem_resize_array(wanted->ranks, wanted->count + 1, sizeof(*wanted->ranks));
-    wanted->ranks[wanted->count++] = (int)rank;
+    MEM_ADD(wanted->ranks, wanted->count) = (int)rank;
 }
 
 /* The seat of the worker that has this rank now. A survivor of a change was started in an earlier

@@ -75,10 +75,10 @@ const struct stall *stall_list_add(struct stall_list *list, const struct stall *
     if (old != NULL)
         old->over = true;
     make_room(list);
-    list->items = mem_resize_array(list->items, (size_t)list->count + 1, sizeof(*list->items));
-    list->items[list->count] = *stall;
-    list->items[list->count].period = stall->seconds; /* it is reported for the first time */
-    return &list->items[list->count++];
+    struct stall *added = &MEM_ADD(list->items, list->count);
+    *added = *stall;
+    added->period = stall->seconds; /* it is reported for the first time */
+    return added;
 }
 
 void stall_list_over(struct stall_list *list, int seat, uint32_t set)

@@ -22,8 +22,7 @@ void bad_hosts_add(struct bad_host_list *list, const struct bad_host *host)
 {
     if (bad_hosts_find(list, host->name) != NULL)
         return;
-    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
-    struct bad_host *copy = &list->items[list->count++];
+    struct bad_host *copy = &MEM_ADD_ROOM(list->items, list->count, list->room);
     *copy = (struct bad_host){.name = mem_strdup(host->name),
                               .since_s = host->since_s,
                               .until_s = host->until_s,

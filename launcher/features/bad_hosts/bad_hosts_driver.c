@@ -195,9 +195,7 @@ static void note_trouble(struct job *job, const struct node_link *node)
 {
     struct bad_hosts *own = job_part(job, bad_hosts);
     while (own != NULL && own->nodes <= (size_t)node->index) {
-        own->trouble_ms =
-            mem_one_more(own->trouble_ms, own->nodes, &own->nodes_room, sizeof(*own->trouble_ms));
-        own->trouble_ms[own->nodes++] = -RECENT_MS;
+        MEM_ADD_ROOM(own->trouble_ms, own->nodes, own->nodes_room) = -RECENT_MS;
     }
     if (own != NULL)
         own->trouble_ms[node->index] = clock_mono_ms();

@@ -51,9 +51,8 @@ static size_t model_of(struct all *all, const char *name)
         if (strcmp(all->models[i].name, name) == 0)
             return i;
     }
-    all->models = mem_resize_array(all->models, all->model_count + 1, sizeof(*all->models));
-    all->models[all->model_count] = (struct model){.name = name};
-    return all->model_count++;
+    MEM_ADD(all->models, all->model_count) = (struct model){.name = name};
+    return all->model_count - 1;
 }
 
 static void add_gpu(const struct check_host *host, int number, const Hvdrun__GpuHealth *gpu,

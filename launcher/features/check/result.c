@@ -124,9 +124,7 @@ struct check_finding *check_findings_add(struct check_findings *findings, int ho
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    findings->items =
-        mem_resize_array(findings->items, findings->count + 1, sizeof(*findings->items));
-    struct check_finding *finding = &findings->items[findings->count++];
+    struct check_finding *finding = &MEM_ADD(findings->items, findings->count);
     *finding = (struct check_finding){.host = host, .fatal = fatal, .text = buf_take(&text)};
     return finding;
 }

@@ -228,9 +228,7 @@ static void add_item(void *context, const char *name, const char *text)
     hvdrun__evidence_item__init(item);
     item->name = mem_strdup(name);
     item->text = mem_strdup(text);
-    message->items =
-        mem_resize_array(message->items, message->n_items + 1, sizeof(Hvdrun__EvidenceItem *));
-    message->items[message->n_items++] = item;
+    MEM_ADD(message->items, message->n_items) = item;
 }
 
 /* One worker after the other. */
@@ -267,8 +265,7 @@ static void take_worker(void *context, uint32_t seat, pid_t pid)
         keep_environment(&text, &walk->environment);
     if (flight_recorder_places(buf_text(&text), text.length, &item.places) < 0)
         return;
-    walk->flights = mem_resize_array(walk->flights, walk->count + 1, sizeof(*walk->flights));
-    walk->flights[walk->count++] = item;
+    MEM_ADD(walk->flights, walk->count) = item;
 }
 
 struct evidence_desk {

@@ -327,9 +327,7 @@ static void take_file(struct evidence *evidence, const struct node_link *node,
     answers->file_bytes += file.name != NULL ? length : 0;
     if (file.name != NULL && evidence->path != NULL)
         write_file(evidence, evidence->path, name, (const char *)message->data.data, length);
-    answers->files =
-        mem_resize_array(answers->files, answers->file_count + 1, sizeof(*answers->files));
-    answers->files[answers->file_count++] = file;
+    MEM_ADD(answers->files, answers->file_count) = file;
 }
 
 /* Facts of a host, or a file. */

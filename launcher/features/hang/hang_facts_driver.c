@@ -62,8 +62,7 @@ void hang_waits_take(struct hang_waits *waits, struct stall *stall, uint32_t rou
         stall_clear(stall);
         return;
     }
-    waits->items = mem_resize_array(waits->items, (size_t)waits->count + 1, sizeof(*waits->items));
-    waits->items[waits->count++] = (struct wait){*stall, round};
+    MEM_ADD(waits->items, waits->count) = (struct wait){*stall, round};
 }
 
 static bool has(const struct stall_ranks *ranks, int rank)

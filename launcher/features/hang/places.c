@@ -85,8 +85,7 @@ static struct rank *make_rank(struct places *places, int number)
     struct rank *rank = find_rank(places, number);
     if (rank != NULL)
         return rank;
-    places->ranks = mem_resize_array(places->ranks, places->count + 1, sizeof(*places->ranks));
-    rank = &places->ranks[places->count++];
+    rank = &MEM_ADD(places->ranks, places->count);
     *rank = (struct rank){.rank = number};
     return rank;
 }
@@ -121,8 +120,7 @@ void places_add(struct places *places, const struct stack *stack)
         rank->may_call = rank->may_call || torch_call_is_possible(stack);
     else
         rank->call = torch_call_of(stack);
-    rank->paths = mem_resize_array(rank->paths, rank->count + 1, sizeof(*rank->paths));
-    struct path *path = &rank->paths[rank->count++];
+    struct path *path = &MEM_ADD(rank->paths, rank->count);
     *path = (struct path){.role = stack->role,
                           .system = system != NULL ? system + strlen(STACK_ON) : NULL};
     take_frames(stack, path);

@@ -120,9 +120,7 @@ static void take_gpu(struct closer_look *look, uint32_t seat, const Hvdrun__GpuU
 {
     struct gpu_sign *sign = gpu_sign_of(look, seat);
     if (sign == NULL) {
-        look->gpu_signs =
-            mem_resize_array(look->gpu_signs, look->gpu_count + 1, sizeof(*look->gpu_signs));
-        sign = &look->gpu_signs[look->gpu_count++];
+        sign = &MEM_ADD(look->gpu_signs, look->gpu_count);
         *sign = (struct gpu_sign){.seat = seat, .known = true};
     }
     sign->known = sign->known && gpu->has_power && gpu->has_use;
@@ -158,9 +156,7 @@ static int by_seat(const void *a, const void *b)
 
 static void take_entry(struct closer_look *look, const struct ras_entry *entry, uint32_t seat)
 {
-    look->ras_signs =
-        mem_resize_array(look->ras_signs, look->ras_count + 1, sizeof(*look->ras_signs));
-    struct ras_sign *sign = &look->ras_signs[look->ras_count++];
+    struct ras_sign *sign = &MEM_ADD(look->ras_signs, look->ras_count);
     *sign = (struct ras_sign){.seat = seat};
     hvdrun__ras_place__init(&sign->place);
     sign->place.comm = entry->place.comm;
@@ -293,9 +289,7 @@ static void add_rank(void *context, uint32_t seat, pid_t pid)
         rank->stopped = stopped;
     if (pulse->look != NULL)
         closer_look_fill(pulse->look, rank);
-    message->ranks =
-        mem_resize_array(message->ranks, message->n_ranks + 1, sizeof(Hvdrun__RankPulse *));
-    message->ranks[message->n_ranks++] = rank;
+    MEM_ADD(message->ranks, message->n_ranks) = rank;
 }
 
 struct known {
@@ -308,9 +302,7 @@ static void add_worker(void *context, uint32_t seat, pid_t pid)
 {
     struct known *known = context;
     (void)seat;
-    known->workers =
-        mem_one_more(known->workers, known->count, &known->room, sizeof(*known->workers));
-    known->workers[known->count++] = pid;
+    MEM_ADD_ROOM(known->workers, known->count, known->room) = pid;
 }
 
 static bool is_known(const void *context, pid_t pid)

@@ -61,8 +61,7 @@ static void each_column(const struct ras_rank *ranks, size_t count,
                 known = seen[k] == comm;
             if (known)
                 continue;
-            seen = mem_resize_array(seen, seen_count + 1, sizeof(*seen));
-            seen[seen_count++] = comm;
+            MEM_ADD(seen, seen_count) = comm;
             for (int operation = 0; operation < RAS_OPERATIONS; operation++)
                 each(context, &(struct column){ranks, count, comm, operation});
         }
@@ -206,8 +205,7 @@ static void take_rank(const json_t *rank, uint64_t comm, struct ras_report *out)
     const char *host = json_string_value(json_object_get(rank, "host"));
     if (!json_is_object(counts) || host == NULL || out->count == RAS_ENTRIES_MAX)
         return;
-    out->entries = mem_resize_array(out->entries, out->count + 1, sizeof(*out->entries));
-    struct ras_entry *entry = &out->entries[out->count++];
+    struct ras_entry *entry = &MEM_ADD(out->entries, out->count);
     *entry = (struct ras_entry){.place.comm = comm,
                                 .pid = json_integer_value(json_object_get(rank, "pid"))};
     if (strlen(host) < sizeof(entry->host))

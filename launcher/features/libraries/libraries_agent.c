@@ -171,8 +171,7 @@ static void add_worker(void *context, uint32_t seat, pid_t pid)
     rank->missing = true;
     *ranks = mem_resize_array(*ranks, work->count + 1, sizeof(rank));
     (*ranks)[work->message->n_ranks++] = rank;
-    work->items = mem_resize_array(work->items, work->count + 1, sizeof(*work->items));
-    struct item *item = &work->items[work->count++];
+    struct item *item = &MEM_ADD(work->items, work->count);
     *item = (struct item){mem_array(count + 1, sizeof(*item->pids)), count + 1};
     item->pids[0] = pid;
     for (size_t i = 0; i < count; i++)

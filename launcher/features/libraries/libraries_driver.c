@@ -59,9 +59,7 @@ static int find_file(struct libraries *libraries, const Hvdrun__Library *message
     }
     if (libraries->file_count == FILES_MAX)
         return -1;
-    libraries->files = mem_resize_array(libraries->files, (size_t)libraries->file_count + 1,
-                                        sizeof(*libraries->files));
-    struct library_file *file = &libraries->files[libraries->file_count];
+    struct library_file *file = &MEM_ADD(libraries->files, libraries->file_count);
     *file = (struct library_file){.kind = (enum library_kind)message->kind,
                                   .machine = message->machine,
                                   .path = path,
@@ -69,7 +67,7 @@ static int find_file(struct libraries *libraries, const Hvdrun__Library *message
                                   .deleted = message->deleted};
     path = NULL;
     plain_text(file->id);
-    return libraries->file_count++;
+    return libraries->file_count - 1;
 }
 
 static void take_rank(struct libraries *libraries, const Hvdrun__RankLibraries *message)

@@ -133,11 +133,10 @@ static char *without_pids(const char *text)
 
 void rank_states_add(struct rank_states *states, int rank, const char *host, const char *text)
 {
-    states->items = mem_resize_array(states->items, states->count + 1, sizeof(*states->items));
-    states->items[states->count++] = (struct rank_look){.rank = rank,
-                                                        .host = mem_strdup(host),
-                                                        .text = mem_strdup(text),
-                                                        .kind = without_pids(text)};
+    MEM_ADD(states->items, states->count) = (struct rank_look){.rank = rank,
+                                                               .host = mem_strdup(host),
+                                                               .text = mem_strdup(text),
+                                                               .kind = without_pids(text)};
 }
 
 static int by_rank(const void *a, const void *b)

@@ -133,9 +133,7 @@ static void add_stack(Hvdrun__StackAnswer *answer, Hvdrun__PythonStack *stack, s
         return;
     }
     *left -= cost;
-    answer->stacks =
-        mem_resize_array(answer->stacks, answer->n_stacks + 1, sizeof(Hvdrun__PythonStack *));
-    answer->stacks[answer->n_stacks++] = stack;
+    MEM_ADD(answer->stacks, answer->n_stacks) = stack;
 }
 
 /* What a thread does; of a first thread, also on which file system it waits. */

@@ -57,8 +57,7 @@ static void add_item(struct rank_stacks *stacks, pid_t pid)
 {
     if (stacks->count == ITEMS_MAX)
         return;
-    stacks->items = mem_resize_array(stacks->items, stacks->count + 1, sizeof(*stacks->items));
-    stacks->items[stacks->count++] = (struct stack_item){.pid = pid};
+    MEM_ADD(stacks->items, stacks->count) = (struct stack_item){.pid = pid};
 }
 
 /* All workers first, then the processes below them, so that a worker with many children does not
@@ -133,9 +132,7 @@ static void add_stack_take(struct builder *builder, Hvdrun__PythonStack *stack, 
     stack->seat = builder->seat;
     if (child)
         stack->role = STACK_CHILD;
-    message->stacks =
-        mem_resize_array(message->stacks, message->n_stacks + 1, sizeof(Hvdrun__PythonStack *));
-    message->stacks[message->n_stacks++] = stack;
+    MEM_ADD(message->stacks, message->n_stacks) = stack;
 }
 
 /* Remarks that differ; a few of them say it all. */
@@ -147,9 +144,7 @@ static void add_remark(Hvdrun__StateReport *message, const char *remark)
     }
     if (message->n_remarks == REMARKS_MAX)
         return;
-    message->remarks =
-        mem_resize_array(message->remarks, message->n_remarks + 1, sizeof(*message->remarks));
-    message->remarks[message->n_remarks++] = mem_strdup(remark);
+    MEM_ADD(message->remarks, message->n_remarks) = mem_strdup(remark);
 }
 
 /* What the kernel says of a process that cannot be read. */

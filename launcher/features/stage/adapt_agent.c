@@ -15,8 +15,7 @@
 
 void stage_places_add(struct stage_places *places, const Hvdrun__Stage *message)
 {
-    places->items = mem_resize_array(places->items, places->count + 1, sizeof(*places->items));
-    struct stage_place *place = &places->items[places->count++];
+    struct stage_place *place = &MEM_ADD(places->items, places->count);
     *place = (struct stage_place){.dest = mem_strdup(message->dest)};
     for (size_t i = 0; i < message->n_names; i++)
         strv_add(&place->names, message->names[i]);
@@ -116,9 +115,7 @@ static void add_variable(const struct stage_places *places, Hvdrun__Prepare *pre
     for (size_t i = 0; i < places->count; i++)
         buf_printf(&text, "%s%s", i > 0 ? ":" : "",
                    places->items[i].to == NULL ? "" : places->items[i].to);
-    prepare->host_env =
-        mem_resize_array(prepare->host_env, prepare->n_host_env + 1, sizeof(char *));
-    prepare->host_env[prepare->n_host_env++] = buf_take(&text);
+    MEM_ADD(prepare->host_env, prepare->n_host_env) = buf_take(&text);
 }
 
 /* Links */

@@ -174,8 +174,7 @@ static bool read_records(struct stage_list *list)
     while (good && in.at < in.end) {
         struct stage_file file;
         good = take_record(&in, &file) && place_is_good(&names, &folders, &file, list->count == 0);
-        list->files = mem_one_more(list->files, list->count, &room, sizeof(*list->files));
-        list->files[list->count++] = file;
+        MEM_ADD_ROOM(list->files, list->count, room) = file;
     }
     map_clear(&names, NULL);
     map_clear(&folders, NULL);

@@ -81,9 +81,7 @@ static int add_record(struct scan *scan, const struct stage_file *file, const st
                          "%s has too many files (the list of their names has a limit of %zu MiB): "
                          "stage parts of it, or an archive",
                          source->path, STAGE_LIST_MAX >> 20);
-    source->stamps =
-        mem_one_more(source->stamps, scan->count, &scan->room, sizeof(*source->stamps));
-    source->stamps[scan->count++] = file_stamp_of_stat(info);
+    MEM_ADD_ROOM(source->stamps, scan->count, scan->room) = file_stamp_of_stat(info);
     return 0;
 }
 

@@ -133,9 +133,7 @@ static void add_wait(void *context, const struct torch_waiting *waiting)
     plain_line(wait->key, '?');
     wait->keys = (uint32_t)waiting->keys;
     wait->waited_ms = (uint64_t)waiting->waited_ms;
-    message->waits =
-        mem_resize_array(message->waits, message->n_waits + 1, sizeof(*message->waits));
-    message->waits[message->n_waits++] = wait;
+    MEM_ADD(message->waits, message->n_waits) = wait;
 }
 
 static void add_connection(struct waits_answer *answer, const struct torch_socket *socket)
@@ -197,9 +195,7 @@ static void look_at_worker(void *context, uint32_t seat, pid_t pid)
     if (seen)
         return;
     Hvdrun__TorchWaits *message = answer->message;
-    message->hidden =
-        mem_resize_array(message->hidden, message->n_hidden + 1, sizeof(*message->hidden));
-    message->hidden[message->n_hidden++] = seat;
+    MEM_ADD(message->hidden, message->n_hidden) = seat;
 }
 
 static void read_sockets(struct torch_sockets *sockets, const char *path,

@@ -61,9 +61,7 @@ static void add_line(struct torch_sockets *sockets, const char *line,
         !read_peer(fields[1], lengths[1], &found.local))
         return;
     found.inode = strtoull(fields[FIELDS - 1], NULL, 10);
-    sockets->items =
-        mem_one_more(sockets->items, sockets->count, &sockets->room, sizeof(*sockets->items));
-    sockets->items[sockets->count++] = found;
+    MEM_ADD_ROOM(sockets->items, sockets->count, sockets->room) = found;
 }
 
 void torch_sockets_add(struct torch_sockets *sockets, const char *text,

@@ -116,9 +116,8 @@ static void go(struct outbox *outbox, int place, int way)
     if (!is_in_run(outbox, parcel))
         outbox->run++;
     hop->run = outbox->run;
-    outbox->items =
-        mem_one_more(outbox->items, outbox->count, &outbox->room, sizeof(*outbox->items));
-    outbox->items[outbox->count++] = (struct item){(int)(hop - outbox->hops), parcel};
+    MEM_ADD_ROOM(outbox->items, outbox->count, outbox->room) =
+        (struct item){(int)(hop - outbox->hops), parcel};
     parcel->holds++;
     if (outbox->count == 1)
         outbox->ops->ready(outbox->context);

@@ -82,8 +82,7 @@ struct seat_list {
 static void add_seat(void *context, uint32_t seat, pid_t pid)
 {
     struct seat_list *list = context;
-    list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-    struct seat_usage *added = &list->items[list->count++];
+    struct seat_usage *added = &MEM_ADD(list->items, list->count);
     *added = (struct seat_usage){.pid = pid, .seat = seat};
     hvdrun__rank_usage__init(&added->message);
     added->message.seat = seat;
@@ -111,9 +110,7 @@ static void list_process(struct usage *usage, pid_t pid)
     struct process_usage found;
     if (!process_usage_read(pid, &usage->scratch, &found))
         return;
-    usage->processes =
-        mem_resize_array(usage->processes, usage->process_count + 1, sizeof(*usage->processes));
-    usage->processes[usage->process_count++] =
+    MEM_ADD(usage->processes, usage->process_count) =
         (struct process){.pid = pid,
                          .start_ticks = found.stat.start_ticks,
                          .parent = (pid_t)found.stat.parent,

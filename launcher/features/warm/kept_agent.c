@@ -21,8 +21,8 @@ void warm_kept_destroy(struct warm_kept *kept)
 
 void warm_holder_add(struct warm_holder *holder, struct warm_kept *kept)
 {
-    holder->list = mem_resize_array(holder->list, holder->count + 1, sizeof(*holder->list));
-    size_t i = holder->count++;
+    MEM_ADD(holder->list, holder->count) = *kept;
+    size_t i = holder->count - 1;
     for (; i > 0 && holder->list[i - 1].used_ms > kept->used_ms; i--)
         holder->list[i] = holder->list[i - 1];
     holder->list[i] = *kept;

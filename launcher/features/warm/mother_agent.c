@@ -207,8 +207,7 @@ static void heard_forked(struct mother *mother, struct field_reader *pids)
     mother->batch_count = 0;
     mother->starts = 0;
     mother->used = true;
-    mother->held = mem_resize_array(mother->held, mother->held_count + 1, sizeof(*mother->held));
-    mother->held[mother->held_count++] = held;
+    MEM_ADD(mother->held, mother->held_count) = held;
     enter(mother, IDLE);
 }
 

@@ -89,8 +89,7 @@ void device_copy(struct device *to, const struct device *from)
 
 void device_list_add(struct device_list *list, const struct device *device)
 {
-    list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-    list->items[list->count++] = *device;
+    MEM_ADD(list->items, list->count) = *device;
 }
 
 static int compare_texts(const char *one, const char *other)
@@ -157,8 +156,7 @@ void topology_add(struct topology *topology, struct topology_cpu cpu)
 {
     if (cpu.cpu < 0)
         return;
-    topology->cpus = mem_resize_array(topology->cpus, topology->count + 1, sizeof(*topology->cpus));
-    topology->cpus[topology->count++] = cpu;
+    MEM_ADD(topology->cpus, topology->count) = cpu;
 }
 
 static int compare_cpus(const void *a, const void *b)

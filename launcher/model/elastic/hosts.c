@@ -92,10 +92,8 @@ int elastic_hosts_enter(struct elastic_hosts *hosts, const struct host *entry)
     int number = elastic_hosts_number(hosts, entry->name);
     if (number < 0) {
         hosts_add(&hosts->names, entry->name, entry->slots, entry->slots_given);
-        number = hosts->count++;
-        hosts->items =
-            mem_one_more(hosts->items, (size_t)number, &hosts->room, sizeof(*hosts->items));
-        hosts->items[number] =
+        number = hosts->count;
+        MEM_ADD_ROOM(hosts->items, hosts->count, hosts->room) =
             (struct elastic_host){.place = -1, .first_seat = -1, .drain_deadline_ms = -1};
         hosts->in_state[ELASTIC_HOST_ABSENT]++;
     }

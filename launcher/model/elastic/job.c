@@ -102,9 +102,8 @@ static int find_free(struct elastic_workers *workers)
     workers->free_below = seat;
     if (seat < workers->count)
         return seat;
-    workers->items =
-        mem_one_more(workers->items, (size_t)seat, &workers->room, sizeof(*workers->items));
-    workers->items[workers->count++] = (struct elastic_worker){.state = ELASTIC_WORKER_FREE};
+    MEM_ADD_ROOM(workers->items, workers->count, workers->room) =
+        (struct elastic_worker){.state = ELASTIC_WORKER_FREE};
     workers->in_state[ELASTIC_WORKER_FREE]++;
     return seat;
 }
@@ -246,8 +245,7 @@ int elastic_workers_drop(struct elastic_workers *workers, uint64_t request)
 struct elastic_action *elastic_emit(struct elastic *e, enum elastic_action_kind kind)
 {
     struct elastic_actions *out = e->out;
-    out->items = mem_one_more(out->items, out->count, &out->room, sizeof(*out->items));
-    struct elastic_action *action = &out->items[out->count++];
+    struct elastic_action *action = &MEM_ADD_ROOM(out->items, out->count, out->room);
     *action = (struct elastic_action){.kind = kind, .host = -1, .seat = -1, .deadline_ms = -1};
     return action;
 }
@@ -270,8 +268,7 @@ static struct elastic_action *emit_text(struct elastic *e, enum elastic_action_k
     struct buf text AUTO_BUF = BUF_INIT(TEXT_MAX);
     if (buf_vprintf(&text, format, args) < 0)
         buf_puts(&text, "(a line too long to show)");
-    e->texts = mem_one_more(e->texts, e->text_count, &e->text_room, sizeof(*e->texts));
-    e->texts[e->text_count++] = mem_strdup(buf_text(&text));
+    MEM_ADD_ROOM(e->texts, e->text_count, e->text_room) = mem_strdup(buf_text(&text));
     struct elastic_action *action = elastic_emit(e, kind);
     action->text = e->texts[e->text_count - 1];
     return action;

@@ -85,12 +85,8 @@ int host_entry_split(const char *text, size_t length, struct host_entry *out, st
 static uint32_t *said_at(struct host_adding *adding, const struct host *host, enum host_key key)
 {
     size_t room = adding->list->room, position = (size_t)(host - adding->list->items);
-    if (adding->said_room < room) {
-        adding->said = mem_resize_array(adding->said, room * HOST_KEY_TOTAL, sizeof(*adding->said));
-        memset(adding->said + adding->said_room * HOST_KEY_TOTAL, 0,
-               (room - adding->said_room) * HOST_KEY_TOTAL * sizeof(*adding->said));
-        adding->said_room = room;
-    }
+    adding->said =
+        mem_reach(adding->said, &adding->said_count, room * HOST_KEY_TOTAL, sizeof(*adding->said));
     return &adding->said[position * HOST_KEY_TOTAL + (size_t)key];
 }
 
@@ -174,7 +170,7 @@ int host_entry_add(const struct host_entry *entry, struct host_adding *adding, s
 void host_adding_end(struct host_adding *adding)
 {
     mem_free_at(&adding->said);
-    adding->said_room = 0;
+    adding->said_count = 0;
 }
 
 /* "a:4 b:4" and "a=4", as other programs have them. */

@@ -37,11 +37,11 @@ int host_entry_split(const char *text, size_t length, struct host_entry *out, st
 /* The list that entries are added to; starts as {.list, .budget, .unit}. */
 struct host_adding {
     struct host_list *list;
-    size_t budget;                  /* as in hostlist_expand() */
-    const char *unit;               /* what the text consists of: "line" or "entry" */
-    uint32_t number;                /* of the unit, from 1 */
-    uint32_t *said;                 /* by host and key: the number of the unit that said it */
-    size_t said_room;               /* hosts */
+    size_t budget;    /* as in hostlist_expand() */
+    const char *unit; /* what the text consists of: "line" or "entry" */
+    uint32_t number;  /* of the unit, from 1 */
+    uint32_t *said;   /* by host and key: the number of the unit that said it */
+    size_t said_count;
     const struct host_entry *entry; /* at hand */
 };
 

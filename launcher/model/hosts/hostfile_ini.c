@@ -92,8 +92,7 @@ static int say_variable(struct building *building, struct level *level, const ch
     }
     if (count_variable(building, level, host, setting, err) < 0)
         return -1;
-    level->env = mem_resize_array(level->env, level->env_count + 1, sizeof(level->env[0]));
-    level->env[level->env_count++] = setting;
+    MEM_ADD(level->env, level->env_count) = setting;
     return 0;
 }
 

@@ -22,9 +22,8 @@ static int refuse(const struct ini_place *place, struct error *err, const char *
 
 static void add_named(struct host_section *section, const char *text, size_t length, int line)
 {
-    section->hosts =
-        mem_resize_array(section->hosts, section->host_count + 1, sizeof(*section->hosts));
-    section->hosts[section->host_count++] = (struct host_named){mem_strndup(text, length), line};
+    MEM_ADD(section->hosts, section->host_count) =
+        (struct host_named){mem_strndup(text, length), line};
 }
 
 /* "host node[01-04]" and the like. */
@@ -65,10 +64,8 @@ static int take_section(void *context, const struct ini_place *place, const char
         char *shown AUTO_FREE = mem_printf("[%s]", plain_show(name, strlen(name)).text);
         return refuse(place, err, shown, &why);
     }
-    sections->items =
-        mem_one_more(sections->items, sections->count, &sections->room, sizeof(*sections->items));
     section.first = sections->setting_count;
-    sections->items[sections->count++] = section;
+    MEM_ADD_ROOM(sections->items, sections->count, sections->room) = section;
     return 0;
 }
 
@@ -144,9 +141,7 @@ static int take_setting(struct host_sections *sections, const struct ini_place *
         free(setting.text);
         return -1;
     }
-    sections->settings = mem_one_more(sections->settings, sections->setting_count,
-                                      &sections->setting_room, sizeof(*sections->settings));
-    sections->settings[sections->setting_count++] = setting;
+    MEM_ADD_ROOM(sections->settings, sections->setting_count, sections->setting_room) = setting;
     section->count++;
     return 0;
 }

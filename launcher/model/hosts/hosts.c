@@ -46,15 +46,12 @@ bool host_traits_equal(const struct host_traits *one, const struct host_traits *
 
 static void remember_order(struct host_list *list, size_t position)
 {
-    list->sequence =
-        mem_one_more(list->sequence, list->said, &list->sequence_room, sizeof(*list->sequence));
-    list->sequence[list->said++] = (uint32_t)position;
+    MEM_ADD_ROOM(list->sequence, list->said, list->sequence_room) = (uint32_t)position;
 }
 
 static struct host *add(struct host_list *list, const struct host *host)
 {
-    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
-    list->items[list->count++] = *host;
+    MEM_ADD_ROOM(list->items, list->count, list->room) = *host;
     map_put(&list->by_name, map_text(host->name), (void *)list->count);
     remember_order(list, list->count - 1);
     return &list->items[list->count - 1];

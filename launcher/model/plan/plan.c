@@ -11,8 +11,7 @@
 
 struct app *app_list_add(struct app_list *list)
 {
-    list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-    struct app *app = &list->items[list->count++];
+    struct app *app = &MEM_ADD(list->items, list->count);
     *app = (struct app){.wdir = NULL};
     return app;
 }

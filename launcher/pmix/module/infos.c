@@ -23,8 +23,7 @@ void infos_free(void *list)
 
 void infos_add(struct infos *list, const char *key, const void *value, pmix_data_type_t type)
 {
-    list->items = mem_one_more(list->items, list->count, &list->room, sizeof(*list->items));
-    pmix_info_t *info = &list->items[list->count++];
+    pmix_info_t *info = &MEM_ADD_ROOM(list->items, list->count, list->room);
     PMIX_INFO_CONSTRUCT(info);
     PMIX_INFO_LOAD(info, key, (void *)(uintptr_t)value, type);
 }

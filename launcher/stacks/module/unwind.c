@@ -175,9 +175,8 @@ static bool has_lines(struct unwind_process *process, Dwfl_Module *module)
         if (process->lines[i].module == module)
             return process->lines[i].has;
     }
-    process->lines =
-        mem_resize_array(process->lines, process->lines_count + 1, sizeof(*process->lines));
-    process->lines[process->lines_count++] = (struct lines_known){module, file_has_lines(module)};
+    MEM_ADD(process->lines, process->lines_count) =
+        (struct lines_known){module, file_has_lines(module)};
     return process->lines[process->lines_count - 1].has;
 }
 

@@ -58,12 +58,10 @@ static void begin_step(struct srun_transport *srun)
     do {
         call = TAILQ_FIRST(&srun->queue);
         TAILQ_REMOVE(&srun->queue, call, place);
-        calls = mem_one_more(calls, count, &room, sizeof(call));
-        calls[count++] = call;
+        MEM_ADD_ROOM(calls, count, room) = call;
     } while (!TAILQ_EMPTY(&srun->queue) && !srun->settings->one_each);
-    srun->steps = mem_one_more(srun->steps, srun->count, &srun->room, sizeof(struct srun_step *));
-    srun->steps[srun->count] = srun_step_create(&srun->step_config, calls, count);
-    srun->count++;
+    struct srun_step *step = srun_step_create(&srun->step_config, calls, count);
+    MEM_ADD_ROOM(srun->steps, srun->count, srun->room) = step;
     if (!TAILQ_EMPTY(&srun->queue))
         loop_timer_set(srun->turn, 0);
 }

@@ -95,9 +95,7 @@ static void add_naming(struct known_file *file, size_t line, const char *name, s
     struct map_key key = key_of(name, length);
     struct naming naming = {.line = line, .next = (uintptr_t)map_get(&file->names, key)};
 
-    file->namings =
-        mem_one_more(file->namings, file->naming_count, &file->naming_room, sizeof *file->namings);
-    file->namings[file->naming_count++] = naming;
+    MEM_ADD_ROOM(file->namings, file->naming_count, file->naming_room) = naming;
     (void)map_put(&file->names, key, (void *)(uintptr_t)file->naming_count);
 }
 
@@ -142,25 +140,20 @@ static void add_hidden(struct known_file *file, struct hidden hidden)
             return;
         }
     }
-    file->hidden =
-        mem_one_more(file->hidden, file->hidden_count, &file->hidden_room, sizeof *file->hidden);
-    file->hidden[file->hidden_count++] = hidden;
+    MEM_ADD_ROOM(file->hidden, file->hidden_count, file->hidden_room) = hidden;
 }
 
 static void add_line(struct known_file *file, struct known_line line, struct byte_view names)
 {
     struct hidden hidden = {.line = file->count};
 
-    file->lines = mem_one_more(file->lines, file->count, &file->room, sizeof *file->lines);
-    file->lines[file->count++] = line;
+    MEM_ADD_ROOM(file->lines, file->count, file->room) = line;
     if (name_hash_parse(&hidden.hash, names)) {
         add_hidden(file, hidden);
     } else if (is_plain(names)) {
         add_names(file, hidden.line, names);
     } else {
-        file->patterns = mem_one_more(file->patterns, file->pattern_count, &file->pattern_room,
-                                      sizeof *file->patterns);
-        file->patterns[file->pattern_count++] = hidden.line;
+        MEM_ADD_ROOM(file->patterns, file->pattern_count, file->pattern_room) = hidden.line;
     }
 }
 
@@ -240,8 +233,7 @@ static size_t find_named(struct ssh_known_files *files, const struct known_file 
         return count;
     at = (uintptr_t)map_get(&file->names, key_of(name, strlen(name)));
     for (; at != 0; at = file->namings[at - 1].next) {
-        files->found = mem_one_more(files->found, count, &files->found_room, sizeof *files->found);
-        files->found[count++] = file->namings[at - 1].line;
+        MEM_ADD_ROOM(files->found, count, files->found_room) = file->namings[at - 1].line;
     }
     return count;
 }
@@ -436,9 +428,7 @@ static void remember(struct known_file *file, const char *name, struct byte_view
         if (!name_hash_parse(&added.hash, known_hosts_names(line)))
             continue;
         added.name = mem_strdup(name);
-        file->added =
-            mem_one_more(file->added, file->added_count, &file->added_room, sizeof *file->added);
-        file->added[file->added_count++] = added;
+        MEM_ADD_ROOM(file->added, file->added_count, file->added_room) = added;
     }
 }
 

@@ -260,10 +260,8 @@ static void add_entry(struct known_hosts *known, struct known_entry entry)
         mem_free_at(&entry.key);
         return;
     }
-    known->entries =
-        mem_one_more(known->entries, known->count, &known->room, sizeof *known->entries);
     entry.file = mem_strdup(entry.file);
-    known->entries[known->count++] = entry;
+    MEM_ADD_ROOM(known->entries, known->count, known->room) = entry;
     if (entry.mark != MARK_NONE)
         return;
     for (size_t i = 0; i < known->types.count; i++) {

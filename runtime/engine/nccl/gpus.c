@@ -153,8 +153,7 @@ static int take_event(struct gpu *gpu, void **event, struct error *err)
 static void give_event(struct gpu *gpu, void *event)
 {
     pthread_mutex_lock(&gpu->lock);
-    gpu->events = mem_one_more(gpu->events, gpu->count, &gpu->room, sizeof(void *));
-    gpu->events[gpu->count++] = event;
+    MEM_ADD_ROOM(gpu->events, gpu->count, gpu->room) = event;
     pthread_mutex_unlock(&gpu->lock);
 }
 
