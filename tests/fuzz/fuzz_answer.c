@@ -151,12 +151,12 @@ FUZZ_TARGET
 {
     struct stage stage = {.bytes = {data, size}};
     stage.job = (struct job){.kind_data = &stage, .loop = loop_create(NULL), .epoch = 1};
-    asks_part.open(&stage.job, NULL);
+    part_open(&stage.job, PART_asks, &asks_part, NULL);
     for (int i = 0; i < NODES; i++)
         stage.nodes[i] = (struct node_link){.index = i, .host = (char *)"h"};
     while (stage.bytes.left > 0)
         step(&stage);
-    asks_part.close(&stage.job);
+    part_close(&stage.job, PART_asks, &asks_part);
     loop_destroy(stage.job.loop);
     return 0;
 }

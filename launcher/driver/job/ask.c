@@ -37,19 +37,11 @@ static void destroy(struct asks *asks, struct ask *ask)
     free(ask);
 }
 
-static int open_part(struct job *job, struct error *err)
-{
-    (void)err;
-    job->own[PART_asks] = mem_alloc(sizeof(struct asks));
-    return 0;
-}
-
 static void close_part(struct job *job)
 {
     struct asks *asks = job_part(job, asks);
     while (asks->first != NULL)
         destroy(asks, asks->first);
-    free(asks);
 }
 
 /* One asker at a time: each may forget others. */
@@ -76,8 +68,7 @@ static void add_asker(struct ask *ask, ask_done *done, void *context)
     }
     if (done == NULL)
         return;
-    ask->askers = mem_resize_array(ask->askers, ask->asker_count + 1, sizeof(*ask->askers));
-    ask->askers[ask->asker_count++] = (struct asker){done, context};
+    MEM_ADD(ask->askers, ask->asker_count) = (struct asker){done, context};
 }
 
 struct ask *ask_begin(struct job *job, const struct question *question, int64_t limit_ms,
@@ -107,8 +98,7 @@ static void send_to(struct ask *ask, struct node_link *node, const ProtobufCBina
     message.question = ask->number;
     message.request = *request;
     node_link_send(node, FRAME_ASK, ask->job->epoch, &message.base);
-    ask->answers = mem_resize_array(ask->answers, ask->count + 1, sizeof(*ask->answers));
-    ask->answers[ask->count++] = (struct ask_answer){.node = node};
+    MEM_ADD(ask->answers, ask->count) = (struct ask_answer){.node = node};
     ask->owing++;
     loop_timer_set(ask->timer, ask->limit_ms);
 }
@@ -289,7 +279,7 @@ static const struct part_frame frames[] = {
     {FRAME_ANSWER, {ask_take, &hvdrun__answer__descriptor, EPOCHS_ALL, NODE_UP, false}}, {0}};
 /* When it is closed, nobody who waits is called. */
 const struct driver_part asks_part = {.name = "asks",
-                                      .open = open_part,
+                                      .size = sizeof(struct asks),
                                       .close = close_part,
                                       .frames = frames,
                                       .node_closed = node_closed};

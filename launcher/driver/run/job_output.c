@@ -39,30 +39,18 @@ struct collect {
     bool direct; /* bytes are being passed on: what is consumed now has not waited */
 };
 
-static int open_collect(struct job *job, struct error *err)
-{
-    (void)err;
-    job->own[PART_collect] = mem_alloc(sizeof(struct collect));
-    return 0;
-}
-
 static void close_collect(struct job *job)
 {
     struct collect *collect = job_part(job, collect);
     for (size_t i = 0; i < collect->seat_count; i++)
         free(collect->seats[i].items);
     free(collect->seats);
-    free(collect);
 }
 
 static void owe(struct collect *collect, size_t seat, struct node_link *node, size_t bytes)
 {
-    if (seat >= collect->seat_count) {
-        collect->seats = mem_resize_array(collect->seats, seat + 1, sizeof(*collect->seats));
-        memset(collect->seats + collect->seat_count, 0,
-               (seat + 1 - collect->seat_count) * sizeof(*collect->seats));
-        collect->seat_count = seat + 1;
-    }
+    collect->seats =
+        mem_reach(collect->seats, &collect->seat_count, seat + 1, sizeof(*collect->seats));
     struct debts *debts = &collect->seats[seat];
     struct debt *last = debts->count == 0 ? NULL : &debts->items[debts->count - 1];
     bool same = last != NULL && last->node == node && last->hello_ns == node->hello_ns;
@@ -70,8 +58,7 @@ static void owe(struct collect *collect, size_t seat, struct node_link *node, si
         *last = (struct debt){node, node->hello_ns, last->bytes + bytes};
         return;
     }
-    debts->items = mem_resize_array(debts->items, debts->count + 1, sizeof(*debts->items));
-    debts->items[debts->count++] = (struct debt){node, node->hello_ns, bytes};
+    MEM_ADD(debts->items, debts->count) = (struct debt){node, node->hello_ns, bytes};
 }
 
 static int read_head(const struct job *job, const struct node_link *node,
@@ -183,7 +170,7 @@ static const struct part_frame frames[] = {
     {FRAME_OUTPUT_SHOW, {collect_show, NULL, EPOCHS_OF_WORKERS, NODE_RUNNING, false}},
     {0}};
 const struct driver_part collect_part = {
-    .name = "collect", .open = open_collect, .close = close_collect, .frames = frames};
+    .name = "collect", .size = sizeof(struct collect), .close = close_collect, .frames = frames};
 
 #define WAIT_MS 2000 /* for a stuck sink at the very end */
 

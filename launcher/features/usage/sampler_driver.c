@@ -67,46 +67,32 @@ struct rank_gpus rank_gpus_of(const Hvdrun__RankUsage *message, const struct gpu
 struct sampler {
     struct job *job;
     struct host_sample *hosts; /* by node->index */
-    int host_count;
+    size_t host_count;
     struct rank_usage *ranks; /* by seat */
-    int rank_count;
+    size_t rank_count;
 };
 
 static int open_part(struct job *job, struct error *err)
 {
     (void)err;
-    struct sampler *sampler = mem_alloc(sizeof(*sampler));
-    *sampler = (struct sampler){.job = job};
-    job->own[PART_sampler] = sampler;
+    job_part(job, sampler)->job = job;
     return 0;
 }
 
 static void close_part(struct job *job)
 {
     struct sampler *sampler = job_part(job, sampler);
-    for (int i = 0; i < sampler->host_count; i++)
+    for (size_t i = 0; i < sampler->host_count; i++)
         free(sampler->hosts[i].gpus);
     free(sampler->hosts);
     free(sampler->ranks);
-    free(sampler);
-}
-
-/* New items are zero. */
-static void *grow(void *items, int *count, int wanted, size_t size)
-{
-    if (wanted <= *count)
-        return items;
-    char *grown = mem_resize_array(items, (size_t)wanted, size);
-    memset(grown + (size_t)*count * size, 0, (size_t)(wanted - *count) * size);
-    *count = wanted;
-    return grown;
 }
 
 /* A seat of this node, or NULL. */
 static struct rank_usage *find_rank(struct sampler *sampler, const struct node_link *node,
                                     uint32_t seat)
 {
-    if (seat >= (uint32_t)sampler->rank_count)
+    if (seat >= sampler->rank_count)
         return NULL;
     const struct rank_record *record = &sampler->job->ranks.records[seat];
     bool ours = record->epoch != 0 && record->node == node->index;
@@ -188,16 +174,17 @@ bool sampler_ask(struct sampler *sampler, ask_done *done, void *context)
 {
     static const struct question question = {&topic_usage, take, .keep = false};
     const struct job *job = sampler->job;
+    size_t hosts = (size_t)job->node_count, ranks = (size_t)job->ranks.size;
     sampler->hosts =
-        grow(sampler->hosts, &sampler->host_count, job->node_count, sizeof(*sampler->hosts));
+        mem_reach(sampler->hosts, &sampler->host_count, hosts, sizeof(*sampler->hosts));
     sampler->ranks =
-        grow(sampler->ranks, &sampler->rank_count, job->ranks.size, sizeof(*sampler->ranks));
+        mem_reach(sampler->ranks, &sampler->rank_count, ranks, sizeof(*sampler->ranks));
     return ask_all(sampler->job, &question, NULL, SAMPLER_LIMIT_MS, done, context);
 }
 
 const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat)
 {
-    if (seat >= sampler->rank_count)
+    if ((size_t)seat >= sampler->rank_count)
         return NULL;
     const struct rank_usage *usage = &sampler->ranks[seat];
     bool same = usage->pid == sampler->job->ranks.records[seat].pid;
@@ -206,7 +193,7 @@ const struct rank_usage *sampler_rank(const struct sampler *sampler, int seat)
 
 const struct host_sample *sampler_host(const struct sampler *sampler, int node)
 {
-    if (node >= sampler->host_count || sampler->hosts[node].when_ns == 0)
+    if ((size_t)node >= sampler->host_count || sampler->hosts[node].when_ns == 0)
         return NULL;
     return &sampler->hosts[node];
 }
@@ -220,4 +207,5 @@ double rank_usage_cpus(const struct rank_usage *usage)
            (double)(last->when_ns - before->when_ns);
 }
 
-const struct driver_part sampler_part = {.name = "sampler", .open = open_part, .close = close_part};
+const struct driver_part sampler_part = {
+    .name = "sampler", .size = sizeof(struct sampler), .open = open_part, .close = close_part};

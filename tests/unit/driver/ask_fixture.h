@@ -32,7 +32,7 @@ static inline void no_end(void *context, const char *reason)
 static inline void agents_begin(struct agents *agents, struct fixture *f)
 {
     *agents = (struct agents){.f = f, .fds = {-1, -1}};
-    asks_part.open(&f->job, NULL);
+    part_open(&f->job, PART_asks, &asks_part, NULL);
 }
 
 static inline void agents_connect(struct agents *agents, int number)
@@ -58,7 +58,7 @@ static inline void agents_disconnect(struct agents *agents, int number)
 
 static inline void agents_end(struct agents *agents)
 {
-    asks_part.close(&agents->f->job);
+    part_close(&agents->f->job, PART_asks, &asks_part);
     for (int i = 0; i < 2; i++)
         agents_disconnect(agents, i);
     run_turns(agents->f->job.loop, 1);

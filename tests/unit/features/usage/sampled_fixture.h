@@ -20,7 +20,7 @@ static inline int sampled_begin(void **state)
         return -1;
     sampled = (struct sampled){.f = *state};
     agents_begin(&sampled.agents, sampled.f);
-    sampler_part.open(&sampled.f->job, NULL);
+    part_open(&sampled.f->job, PART_sampler, &sampler_part, NULL);
     sampled.sampler = job_part(&sampled.f->job, sampler);
     sampled.f->request.apps = &sampled.f->apps;
     sampled.f->job.own[PART_recent] = recent_create(RECENT_BYTES);
@@ -31,7 +31,7 @@ static inline int sampled_begin(void **state)
 static inline int sampled_end(void **state)
 {
     struct sampled *sampled = *state;
-    sampler_part.close(&sampled->f->job);
+    part_close(&sampled->f->job, PART_sampler, &sampler_part);
     recent_destroy(job_part(&sampled->f->job, recent));
     agents_end(&sampled->agents);
     *state = sampled->f;
