@@ -38,8 +38,7 @@ struct scan {
 
 static struct section *section_add(struct flags *flags)
 {
-    flags->sections = mem_resize_array(flags->sections, flags->count + 1, sizeof(*flags->sections));
-    struct section *section = &flags->sections[flags->count++];
+    struct section *section = &MEM_ADD(flags->sections, flags->count);
     *section = (struct section){.argv = STRV_INIT};
     return section;
 }
@@ -47,21 +46,17 @@ static struct section *section_add(struct flags *flags)
 static void flag_add(struct scan *scan, enum option_id id, const char *text, char *typed_take)
 {
     struct flag_list *list = &scan->out->sections[scan->out->count - 1].flags;
-    list->items = mem_resize_array(list->items, list->count + 1, sizeof(*list->items));
-    list->items[list->count++] =
+    MEM_ADD(list->items, list->count) =
         (struct flag){.id = id, .text = mem_strdup(text), .typed = typed_take};
 }
 
 static void warn_once(struct scan *scan, char *line_take)
 {
     struct strv *warnings = &scan->out->warnings;
-    for (size_t i = 0; i < warnings->count; i++) {
-        if (strcmp(warnings->items[i], line_take) == 0) {
-            free(line_take);
-            return;
-        }
-    }
-    strv_add_take(warnings, line_take);
+    if (strv_has(warnings, line_take))
+        free(line_take);
+    else
+        strv_add_take(warnings, line_take);
 }
 
 static void warn_about(struct scan *scan, const struct spelling *spelling, const char *typed)
@@ -174,9 +169,7 @@ static int drop_foreign(struct scan *scan, const struct foreign *foreign, const 
 
 static struct mistake *mistake_add(struct scan *scan)
 {
-    scan->mistakes =
-        mem_resize_array(scan->mistakes, scan->mistake_count + 1, sizeof(*scan->mistakes));
-    struct mistake *mistake = &scan->mistakes[scan->mistake_count++];
+    struct mistake *mistake = &MEM_ADD(scan->mistakes, scan->mistake_count);
     *mistake = (struct mistake){.names = BUF_INIT(VALUE_MAX)};
     return mistake;
 }

@@ -60,15 +60,6 @@ struct dial_back {
     struct strv warned[SUBJECTS];         /* refused agents try again, and one warning is enough */
 };
 
-static bool is_in(const struct strv *list, const char *text)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        if (strcmp(list->items[i], text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void tell(struct dial_back *dial, enum log_level level, char *line)
 {
     dial->config.note(dial->config.context, level, line);
@@ -78,7 +69,7 @@ static void tell(struct dial_back *dial, enum log_level level, char *line)
 static void warn(struct dial_back *dial, enum subject subject, char *line)
 {
     struct strv *warned = &dial->warned[subject];
-    bool is_told = warned->count < WARNINGS_MAX && !is_in(warned, line);
+    bool is_told = warned->count < WARNINGS_MAX && !strv_has(warned, line);
     if (is_told)
         strv_add(warned, line);
     tell(dial, is_told ? LOG_WARNING : LOG_INFO, line);
@@ -220,7 +211,7 @@ static void refuse_stranger(struct dial_back_guest *guest, const char *name)
 {
     struct dial_back *dial = guest->dial;
     bool may_come = dial->gave_up || find_claim(dial, name) != NULL ||
-                    (name != NULL && is_in(&dial->former, name));
+                    (name != NULL && strv_has(&dial->former, name));
     char *line =
         mem_printf("refused an agent from %s: it identifies itself as %s, which hvdrun does "
                    "not expect",
@@ -464,7 +455,7 @@ void dial_back_forget(struct dial_back_claim *claim)
         return;
     struct dial_back *dial = claim->dial;
     TAILQ_REMOVE(&dial->claims, claim, place);
-    if (dial->config.agents_return && !is_in(&dial->former, claim->name))
+    if (dial->config.agents_return && !strv_has(&dial->former, claim->name))
         strv_add(&dial->former, claim->name);
     dial->gave_up |= !claim->has_come;
     tls_stream_destroy(claim->stream);

@@ -2,7 +2,6 @@
 #include "driver/mpi/mpi.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -119,11 +118,8 @@ static enum store_status publish(struct mpi_names *names, const Hvdrun__MpiStore
 
 static void remember_nspace(struct mpi_names *names, const char *nspace)
 {
-    for (size_t i = 0; i < names->nspaces.count; i++) {
-        if (strcmp(names->nspaces.items[i], nspace) == 0)
-            return;
-    }
-    strv_add(&names->nspaces, nspace);
+    if (!strv_has(&names->nspaces, nspace))
+        strv_add(&names->nspaces, nspace);
 }
 
 static void look_up(struct mpi_names *names, const Hvdrun__MpiStore *message,

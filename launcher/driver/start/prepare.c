@@ -250,11 +250,8 @@ static void prepare_parts_fill(const struct job *job, const struct prepare_epoch
     fill_rank_nodes(epoch->plan, parts);
     if (epoch->number == 1) /* what was read cannot be read again */
         fill_stdin(job, epoch, parts);
-    AUTO_BUF struct buf interfaces = BUF_INIT(4096);
     const struct strv *names = &job->settings->network_interfaces;
-    for (size_t i = 0; i < names->count; i++)
-        buf_printf(&interfaces, "%s%s", i > 0 ? "," : "", names->items[i]);
-    parts->common.interfaces = mem_strdup(buf_text(&interfaces));
+    parts->common.interfaces = strv_join(names->items, names->count, ",");
     fill_hostnames(epoch, parts);
     parts->wdir = prepare_folder(job, job->settings->wdir == NULL ? "" : job->settings->wdir);
 }

@@ -16,15 +16,6 @@
 #define SPEED_LEAST 1e-3
 #define SPEED_MOST 1e6 /* of any kind: the rest are errors of the test */
 
-static void split(const char *line, struct strv *out)
-{
-    for (size_t at = strspn(line, " "); line[at] != '\0'; at += strspn(line + at, " ")) {
-        size_t length = strcspn(line + at, " ");
-        strv_add_n(out, line + at, length);
-        at += length;
-    }
-}
-
 /* The number at a place of the line. */
 static bool read_rate(const struct strv *words, size_t at, double *out)
 {
@@ -44,8 +35,7 @@ static void read_speed(const struct strv *words, struct gpu_test *out)
         if (!read_rate(words, 2 + i, &speed.value[i]))
             return;
     }
-    out->speeds = mem_resize_array(out->speeds, out->count + 1, sizeof(*out->speeds));
-    out->speeds[out->count++] = speed;
+    MEM_ADD(out->speeds, out->count) = speed;
 }
 
 static void read_reduce(const struct strv *words, struct gpu_test *out)
@@ -62,7 +52,7 @@ static void read_reduce(const struct strv *words, struct gpu_test *out)
 static void read_line(const char *line, struct gpu_test *out)
 {
     struct strv words AUTO_STRV = STRV_INIT;
-    split(line, &words);
+    strv_split(&words, line, " ");
     if (text_begins(line, "none "))
         mem_replace(&out->none, line + 5);
     else if (text_begins(line, "torch "))
@@ -80,16 +70,11 @@ static void read_line(const char *line, struct gpu_test *out)
 void gpu_test_read(const char *text, size_t length, struct gpu_test *out)
 {
     *out = (struct gpu_test){.count = 0};
-    for (size_t at = 0; at < length;) {
-        char line[LINE_MAX_BYTES];
-        const char *end = memchr(text + at, '\n', length - at);
-        size_t size = end == NULL ? length - at : (size_t)(end - text) - at;
-        if (size < sizeof(line)) {
-            memcpy(line, text + at, size);
-            line[size] = '\0';
-            read_line(line, out);
-        }
-        at += size + 1;
+    const char *end = text + length, *line;
+    while (text_next_line(&text, end, &line, &length)) {
+        char *copy AUTO_FREE = mem_strndup(line, length);
+        if (length < LINE_MAX_BYTES)
+            read_line(copy, out);
     }
 }
 

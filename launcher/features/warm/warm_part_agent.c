@@ -234,10 +234,7 @@ static void set_up(struct warm *warm, const Hvdrun__Prepare *prepare)
                                .modules = (const char *const *)strv_items(&warm->modules),
                                .forked = forked,
                                .context = warm};
-    AUTO_BUF struct buf list = BUF_INIT((size_t)1 << 20);
-    for (size_t i = 0; i < warm->modules.count; i++)
-        buf_printf(&list, "%s%s", i == 0 ? "" : ",", warm->modules.items[i]);
-    warm->list = buf_take(&list);
+    warm->list = strv_join(warm->modules.items, warm->modules.count, ",");
     if (agent->config->holder != NULL)
         take_over(warm, agent->config->holder);
 }

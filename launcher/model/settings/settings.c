@@ -171,16 +171,10 @@ static int add_to_list(unsigned flags, const char *text, struct strv *list, stru
 {
     if (*text == '\0')
         return error_set(err, "the value is empty");
-    if ((flags & FLAG_COMMA) == 0) {
+    if ((flags & FLAG_COMMA) == 0)
         strv_add(list, text);
-        return 0;
-    }
-    while (*text != '\0') {
-        size_t length = strcspn(text, ",");
-        if (length > 0)
-            strv_add_n(list, text, length);
-        text += length + (text[length] == ',');
-    }
+    else
+        strv_split(list, text, ",");
     return 0;
 }
 

@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/text.h"
+
 #define DIGITS_MAX 19 /* so many always fit into 64 bits */
 
 static bool is_digit(char byte)
@@ -46,13 +48,8 @@ static int take_decimal(const char **at, double *out)
 /* What follows `key` and blanks at the beginning of a line. NULL: there is no such line. */
 static const char *after_key(const char *text, const char *key)
 {
-    size_t length = strlen(key);
-    for (const char *line = text; line != NULL; line = strchr(line, '\n')) {
-        line += *line == '\n';
-        if (strncmp(line, key, length) == 0)
-            return line + length + strspn(line + length, " \t");
-    }
-    return NULL;
+    const char *value = text_line_after(text, key);
+    return value == NULL ? NULL : value + strspn(value, " \t");
 }
 
 static int read_key(const char *text, const char *key, uint64_t *out)

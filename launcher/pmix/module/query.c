@@ -193,10 +193,8 @@ static bool has_namespace(const struct pmix_table *table, const char *nspace)
 
 static void add_tool_namespaces(struct infos *list, const struct pmix_table *table)
 {
-    struct buf names AUTO_BUF = BUF_INIT(NAMES_MAX);
-    for (size_t i = 0; i < table->nspaces.count; i++)
-        buf_printf(&names, "%s%s", i > 0 ? "," : "", table->nspaces.items[i]);
-    infos_add_text(list, PMIX_QUERY_NAMESPACES, buf_text(&names));
+    char *names AUTO_FREE = strv_join(table->nspaces.items, table->nspaces.count, ",");
+    infos_add_text(list, PMIX_QUERY_NAMESPACES, names);
 }
 
 /* To a key that a tool asks for. `nspace`: of this namespace alone; "": of all. */

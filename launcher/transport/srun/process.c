@@ -60,14 +60,6 @@ bool srun_options_parse(const char *text, struct srun_options *options)
 
 #define LIST_MAX ((size_t)64 << 20)
 
-static char *join(char *const *words, size_t *count)
-{
-    AUTO_BUF struct buf list = BUF_INIT(LIST_MAX);
-    for (*count = 0; words[*count] != NULL; ++*count)
-        buf_printf(&list, "%s%s", *count > 0 ? "," : "", words[*count]);
-    return buf_take(&list);
-}
-
 void srun_command_argv(const struct srun_command *command, struct strv *argv)
 {
     static const char *const words[] = {
@@ -77,7 +69,9 @@ void srun_command_argv(const struct srun_command *command, struct strv *argv)
     };
     const bool *has = command->options->has;
     size_t count = 0;
-    char *nodes AUTO_FREE = join(command->nodes, &count);
+    while (command->nodes[count] != NULL)
+        count++;
+    char *nodes AUTO_FREE = strv_join(command->nodes, count, ",");
     strv_add(argv, "srun");
     strv_printf(argv, "-N%zu", count);
     strv_printf(argv, "-n%zu", count);
