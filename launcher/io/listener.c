@@ -135,7 +135,7 @@ void tcp_options_set(int fd, int64_t dead_after_ms)
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &dead, sizeof(dead));
 }
 
-int socket_listen(struct socket_address *at, int backlog)
+int socket_listen(struct socket_address *at)
 {
     const int off = 0, on = 1;
     struct sockaddr *address = (struct sockaddr *)&at->at;
@@ -145,7 +145,7 @@ int socket_listen(struct socket_address *at, int backlog)
     if (fd >= 0 &&
         socket_port(at) != 0) /* connections of the job before may be on it for a while */
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    if (fd >= 0 && (bind(fd, address, at->length) < 0 || listen(fd, backlog) < 0 ||
+    if (fd >= 0 && (bind(fd, address, at->length) < 0 || listen(fd, BACKLOG) < 0 ||
                     getsockname(fd, address, &at->length) < 0))
         fd_close(&fd);
     return fd;
@@ -157,10 +157,10 @@ static int listen_on_all(int port, uint32_t *bound)
 {
     struct socket_address at;
     socket_address_set(&at, "::", (uint32_t)port);
-    int fd = socket_listen(&at, BACKLOG);
+    int fd = socket_listen(&at);
     if (fd < 0 && errno != EADDRINUSE) {
         socket_address_set(&at, "0.0.0.0", (uint32_t)port);
-        fd = socket_listen(&at, BACKLOG);
+        fd = socket_listen(&at);
     }
     *bound = (uint32_t)socket_port(&at);
     return fd;
@@ -240,7 +240,7 @@ struct listener *listener_create(struct loop *loop, const char *address,
         error_set(err, "'%s' is not a numeric address", address);
         return NULL;
     }
-    int fd = socket_listen(&at, SOMAXCONN);
+    int fd = socket_listen(&at);
     if (fd < 0) {
         error_errno(err, errno, "cannot listen on %s", address);
         return NULL;

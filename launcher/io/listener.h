@@ -45,7 +45,7 @@ int socket_port(const struct socket_address *address);
 
 /* Listens there; the address gets the port that the kernel chose for 0. It does not block. -1 and
  * errno. */
-int socket_listen(struct socket_address *at, int backlog);
+int socket_listen(struct socket_address *at);
 
 /* Sets TCP_NODELAY and keepalive probes, the first after 5 s of silence, then every 3 s. After
  * `dead_after_ms` without an answer, the kernel gives up, and so it does with a peer that does not

@@ -16,7 +16,6 @@
 #include "rendezvous/peer.h"
 
 enum {
-    BACKLOG = 4096,
     ACCEPT_BATCH = 64, /* per loop turn, so that a flood of connects starves no other work */
     BUSY_MS = 30 * 1000,
     CONNECTIONS_MIN = 64,
@@ -57,7 +56,7 @@ static int listen_local(struct rendezvous_server *server, struct error *err)
 {
     struct socket_address at;
     socket_address_set(&at, "127.0.0.1", 0);
-    server->fd = socket_listen(&at, BACKLOG);
+    server->fd = socket_listen(&at);
     if (server->fd < 0)
         return error_errno(err, errno, "cannot listen on 127.0.0.1 for the rendezvous");
     server->port = socket_port(&at);
