@@ -184,10 +184,7 @@ static void write_request(struct notifier_errand *errand)
 
 static void connected(struct notifier_errand *errand)
 {
-    int errnum = 0;
-    socklen_t length = sizeof(errnum);
-    if (getsockopt(errand->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-        errnum = errno;
+    int errnum = fd_connect_errno(errand->fd);
     if (errnum != 0) {
         try_failed_errno(errand, "cannot be reached", errnum);
         return;

@@ -171,10 +171,7 @@ static void begin(struct attempt *attempt)
 /* The socket is writable, or broken. */
 static bool has_connected(struct attempt *attempt)
 {
-    int errnum = 0;
-    socklen_t length = sizeof(errnum);
-    if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-        errnum = errno;
+    int errnum = fd_connect_errno(attempt->fd);
     if (errnum != 0)
         give_up(attempt, strerror(errnum));
     return errnum == 0;

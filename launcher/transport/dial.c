@@ -176,10 +176,7 @@ static void attempt_ready(void *context, int what)
 {
     (void)what;
     struct dial_attempt *attempt = context;
-    int errnum = 0;
-    socklen_t length = sizeof(errnum);
-    if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-        errnum = errno;
+    int errnum = fd_connect_errno(attempt->fd);
     if (errnum == 0)
         attempt_won(attempt);
     else

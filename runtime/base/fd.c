@@ -107,6 +107,13 @@ int fd_socketpair(int ends[2])
     return socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
 }
 
+int fd_connect_errno(int fd)
+{
+    int errnum = 0;
+    socklen_t length = sizeof(errnum);
+    return getsockopt(fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0 ? errno : errnum;
+}
+
 ssize_t fd_read(int fd, void *bytes, size_t length)
 {
     return TEMP_FAILURE_RETRY(read(fd, bytes, length));

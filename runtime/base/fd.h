@@ -37,6 +37,8 @@ int fd_socketpair(int ends[2]); /* AF_UNIX stream, O_CLOEXEC, blocking; -1 and e
 int fd_write_all(int fd, const void *bytes, size_t length); /* blocking fd; -1 and errno */
 /* The same for a socket, without SIGPIPE. A non-blocking socket must have room for all bytes. */
 int fd_send_all(int fd, const void *bytes, size_t length);
+/* Whether the connect() of a non-blocking socket that has become writable has failed: its errno. */
+int fd_connect_errno(int fd);
 ssize_t fd_read(int fd, void *bytes, size_t length); /* read() without EINTR */
 /* Reads up to `length` bytes from `offset` on, fewer only before the end or before what cannot be
  * read; -1 and errno. */

@@ -99,10 +99,7 @@ static enum hvd_status open_connection(const struct request *request, int *fd, s
         if (*fd < 0)
             continue;
         status = wait_for(request, *fd, POLLOUT, err);
-        int problem = 0;
-        socklen_t size = sizeof problem;
-        getsockopt(*fd, SOL_SOCKET, SO_ERROR, &problem, &size);
-        if (problem != 0 || status != HVD_OK)
+        if (fd_connect_errno(*fd) != 0 || status != HVD_OK)
             fd_close(fd);
     }
     freeaddrinfo(found);

@@ -106,14 +106,12 @@ static int connect_to(const struct channel_setup *setup, const struct invitation
                       size_t point, int64_t deadline_ms)
 {
     struct sockaddr_storage name;
-    int failed = 0;
-    socklen_t length = sizeof failed, own = to_name(&invitation->points[point], &name);
+    socklen_t own = to_name(&invitation->points[point], &name);
     int fd = socket(name.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
     if ((connect(fd, (struct sockaddr *)&name, own) == 0 || errno == EINPROGRESS) &&
-        ready(setup, fd, POLLOUT, deadline_ms) &&
-        getsockopt(fd, SOL_SOCKET, SO_ERROR, &failed, &length) == 0 && failed == 0 &&
+        ready(setup, fd, POLLOUT, deadline_ms) && fd_connect_errno(fd) == 0 &&
         introduce(setup, fd, invitation, point, deadline_ms))
         return fd;
     fd_close(&fd);

@@ -250,10 +250,7 @@ static void not_connected(struct check_call *call, int errnum)
 
 static void connected(struct check_call *call)
 {
-    int errnum = 0;
-    socklen_t length = sizeof(errnum);
-    if (getsockopt(call->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-        errnum = errno;
+    int errnum = fd_connect_errno(call->fd);
     if (errnum != 0) {
         not_connected(call, errnum);
         return;

@@ -133,10 +133,8 @@ static void deadline(void *context)
 
 static void ask(struct ras_client *client)
 {
-    int problem = 0;
-    socklen_t length = sizeof(problem);
-    bool bad = getsockopt(client->fd, SOL_SOCKET, SO_ERROR, &problem, &length) < 0 || problem != 0;
-    if (bad || fd_send_all(client->fd, question, sizeof(question) - 1) < 0) {
+    if (fd_connect_errno(client->fd) != 0 ||
+        fd_send_all(client->fd, question, sizeof(question) - 1) < 0) {
         finish(client, false); /* nobody listens there: NCCL has not begun, or has no RAS */
         return;
     }

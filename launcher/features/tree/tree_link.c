@@ -125,15 +125,12 @@ static void ready(void *context, int what)
 {
     struct tree_link *link = context;
     char why[160];
-    int errnum = 0;
-    socklen_t length = sizeof(errnum);
     (void)what;
     if (link->session != NULL) {
         shake(link);
         return;
     }
-    if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &errnum, &length) < 0)
-        errnum = errno;
+    int errnum = fd_connect_errno(link->fd);
     if (errnum != 0)
         fail(link, strerror_r(errnum, why, sizeof(why)));
     else
