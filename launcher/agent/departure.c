@@ -82,7 +82,7 @@ static void warn(struct preempt *preempt, const char *text)
 /* A part of the probe's output, without control bytes and not too long. The caller frees it. */
 static char *clean(const char *text, size_t length)
 {
-    blank_trim(&text, &length);
+    text_trim(&text, &length);
     char *line = mem_strndup(text, length < WHY_MAX ? length : WHY_MAX);
     for (char *at = line; *at != '\0'; at++) {
         if (*at == '\t')

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/text.h"
 #include "wire/control.pb-c.h"
 
 #define FRAME_REPORTS 64 /* in one frame: at most some 300 KiB */
@@ -41,12 +42,9 @@ static void period_over(void *context);
 
 static void make_token(char *out)
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t random[TOKEN_BYTES];
-    if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random))
-        return;
-    for (size_t i = 0; i < TOKEN_LENGTH; i++)
-        out[i] = digits[i % 2 == 0 ? random[i / 2] >> 4 : random[i / 2] & 15];
+    if (getrandom(random, sizeof(random), GRND_NONBLOCK) == (ssize_t)sizeof(random))
+        text_hex(random, sizeof(random), out);
 }
 
 struct progress_desk *

@@ -219,7 +219,7 @@ static void take_header(struct http_parser *parser, const char *line, size_t len
     }
     const char *value = colon + 1;
     size_t value_length = length - name_length - 1;
-    blank_trim(&value, &value_length); /* no end of a line is in it */
+    text_trim(&value, &value_length); /* no end of a line is in it */
     if (name_is(line, name_length, "Content-Length"))
         take_content_length(parser, value, value_length);
     else if (name_is(line, name_length, "Transfer-Encoding"))

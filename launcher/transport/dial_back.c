@@ -374,8 +374,8 @@ static int make_key(struct dial_back *dial, struct error *err)
         memcpy(party.key, dial->config.key, sizeof(party.key));
     else if (getrandom(party.key, sizeof(party.key), 0) != (ssize_t)sizeof(party.key))
         return error_errno(err, errno, "cannot create a key for the job");
-    for (size_t i = 0; dial->config.key == NULL && i < sizeof(party.key); i++)
-        snprintf(&dial->key[2 * i], 3, "%02x", party.key[i]);
+    if (dial->config.key == NULL)
+        text_hex(party.key, sizeof(party.key), dial->key);
     dial->config.key = NULL; /* it was borrowed for this */
     dial->party = dial->config.module->party_create(&party, err);
     explicit_bzero(party.key, sizeof(party.key));

@@ -19,7 +19,7 @@ ssize_t base64_decode(const char *text, size_t length, unsigned char *out)
     size_t digits = 0, padding = 0, written = 0;
     uint32_t bits = 0;
     for (size_t i = 0; i < length; i++) {
-        if (blank_is(text[i]))
+        if (text_is_blank(text[i]))
             continue;
         if (text[i] == '=') {
             padding++;

@@ -2,11 +2,11 @@
 #include "base/elf.h"
 
 #include <elf.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 
 #define SEGMENTS_MAX 512
 #define DYNAMIC_MAX (1 << 16) /* bytes of a dynamic section that it reads */
@@ -212,8 +212,7 @@ static void read_dynamic(struct reader *r, const unsigned char *bytes, size_t si
 static char *digits_of(const unsigned char *bytes, size_t length)
 {
     char *text = mem_alloc(2 * length + 1);
-    for (size_t i = 0; i < length; i++)
-        snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    text_hex(bytes, length, text);
     return text;
 }
 

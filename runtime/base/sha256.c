@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sha256_test.h"
+#include "base/text.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -205,16 +206,6 @@ void sha256_end(struct sha256 *hash, uint8_t out[SHA256_SIZE])
         out[i] = (uint8_t)(hash->state[i / 4] >> (24 - 8 * (i % 4)));
 }
 
-void sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT_ROOM])
-{
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; i < SHA256_SIZE; i++) {
-        out[2 * i] = digits[hash[i] >> 4];
-        out[2 * i + 1] = digits[hash[i] & 15];
-    }
-    out[2 * SHA256_SIZE] = '\0';
-}
-
 void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM])
 {
     struct sha256 hash;
@@ -222,7 +213,7 @@ void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM])
     sha256_begin(&hash);
     sha256_add(&hash, bytes, length);
     sha256_end(&hash, value);
-    sha256_hex(value, out);
+    text_hex(value, SHA256_SIZE, out);
 }
 
 /* ---- HMAC ------------------------------------------------------------------------------------ */

@@ -31,7 +31,6 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length);
 void sha256_end(struct sha256 *hash,
                 uint8_t out[SHA256_SIZE]); /* call sha256_begin before you add more */
 
-void sha256_hex(const uint8_t hash[SHA256_SIZE], char out[SHA256_TEXT_ROOM]); /* and a NUL */
 /* The hash of all the bytes at once: hexadecimal digits and a NUL. */
 void sha256_text(const void *bytes, size_t length, char out[SHA256_TEXT_ROOM]);
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "loop/channel_invitation.h"
 
 #define LOCAL_NAME "hvd-"
@@ -74,12 +75,9 @@ static socklen_t to_local_name(const struct meeting_point *point, struct sockadd
     char *at = name->sun_path + 1;
     memcpy(at, LOCAL_NAME, sizeof LOCAL_NAME - 1);
     at += sizeof LOCAL_NAME - 1;
-    for (size_t i = 0; i < sizeof point->address; i++) {
-        *at++ = "0123456789abcdef"[point->address[i] >> 4];
-        *at++ = "0123456789abcdef"[point->address[i] & 15];
-    }
+    text_hex(point->address, sizeof point->address, at);
     name->sun_family = AF_UNIX;
-    return (socklen_t)(at - (char *)name);
+    return (socklen_t)(at + 2 * sizeof point->address - (char *)name);
 }
 
 static socklen_t to_name(const struct meeting_point *point, struct sockaddr_storage *name)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `hvdrun kubernetes`: its command line, and a secret. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "cli/features.h"
 #include "features/kubernetes/kubernetes.h"
 #include "model/settings/suggest.h"
@@ -219,8 +219,7 @@ static int make_secret(char text[2 * SECRET_SIZE + 1], struct error *err)
     unsigned char bytes[SECRET_SIZE];
     if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
         return error_errno(err, errno, "cannot make a secret");
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        snprintf(&text[2 * i], 3, "%02x", bytes[i]);
+    text_hex(bytes, sizeof(bytes), text);
     explicit_bzero(bytes, sizeof(bytes));
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "features/stage/stage.h"
 
 #define NAME_MAX_BYTES 3500 /* with the store in front of it, it stays below PATH_MAX */
@@ -21,7 +22,7 @@ int stage_list_put(struct buf *out, const struct stage_file *file)
         return -1;
     buf_putc(out, file->kind);
     if (stage_file_is_plain(file)) {
-        sha256_hex(file->hash, hash);
+        text_hex(file->hash, SHA256_SIZE, hash);
         buf_printf(out, " %" PRIu64 " %" PRId64 " %u %s", file->size, file->seconds,
                    file->nanoseconds, hash);
     } else {

@@ -45,7 +45,7 @@ int allocation_lines(const struct allocation_source *source,
     const char *line = NULL;
     size_t length = 0;
     for (size_t number = 1; text_next_line(&at, end, &line, &length); number++) {
-        blank_trim(&line, &length);
+        text_trim(&line, &length);
         if (length > 0 && *line != '#' && each(context, line, length, err) < 0)
             return error_wrap(err, "%s:%zu: '%s'", source->file, number,
                               plain_show(line, length).text);

@@ -81,7 +81,7 @@ int discovered_parse(const char *bytes, size_t length, int slots_per_host, struc
         return error_usage(err, "the list of hosts has %zu bytes; expected at most %zu", length,
                            DISCOVERED_BYTES_MAX);
     for (size_t number = 1; result == 0 && text_next_line(&at, end, &text, &line); number++) {
-        blank_trim_comment(&text, &line);
+        text_trim_comment(&text, &line);
         if (line > 0 && parse_line(text, line, slots_per_host, &budget, &all, err) < 0)
             result = error_wrap(err, "line %zu: '%s'", number, plain_show(text, line).text);
     }

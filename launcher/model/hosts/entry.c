@@ -212,7 +212,7 @@ int hosts_parse(const char *text, struct host_list *out, struct error *err)
     for (bool more = true; more && result == 0;) {
         size_t whole = host_entry_length(at, left), length = whole;
         const char *start = at;
-        blank_trim(&start, &length);
+        text_trim(&start, &length);
         adding.number++;
         result = add_entry(&adding, text, start, length, err);
         more = whole < left;

@@ -45,12 +45,12 @@ bool hostfile_line_is_section(const char *text, size_t length)
     size_t at = 1;
     if (length == 0 || text[0] != '[')
         return false;
-    while (at < length && blank_is(text[at]))
+    while (at < length && text_is_blank(text[at]))
         at++;
     size_t word = at;
     while (at < length && is_letter(text[at]))
         at++;
-    return at > word && at < length && (blank_is(text[at]) || text[at] == ']');
+    return at > word && at < length && (text_is_blank(text[at]) || text[at] == ']');
 }
 
 static int unknown_word(const char *word, size_t length, bool value_follows, struct error *err)
@@ -165,7 +165,7 @@ static int hostfile_lines_parse(const struct hostfile *file, struct host_list *o
     int result = 0;
     while (result == 0 && text_next_line(&at, end, &text, &length)) {
         adding.number++;
-        blank_trim_comment(&text, &length);
+        text_trim_comment(&text, &length);
         if (length > 0 && parse_hosts(&adding, text, length, err) < 0)
             result = error_wrap(err, "%s:%u: '%s'", file->name, adding.number,
                                 plain_show(text, length).text);
@@ -202,7 +202,7 @@ static bool begins_with_section(const char *at, const char *end)
     const char *line = NULL;
     size_t length = 0;
     while (text_next_line(&at, end, &line, &length)) {
-        blank_trim(&line, &length);
+        text_trim(&line, &length);
         if (length > 0 && *line != '#' && *line != ';')
             return hostfile_line_is_section(line, length);
     }

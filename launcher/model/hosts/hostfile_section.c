@@ -79,7 +79,7 @@ static int take_hosts(struct host_section *section, const struct ini_place *plac
     for (bool more = true; more;) {
         size_t whole = host_entry_length(value, left), length = whole;
         const char *start = value;
-        blank_trim(&start, &length);
+        text_trim(&start, &length);
         if (length == 0)
             return error_usage(
                 err, "an empty name; expected names with commas between, as in a, b[1-4]");
@@ -151,10 +151,10 @@ static char *without_comment(const char *value)
 {
     size_t length = strlen(value);
     for (size_t i = 0; i < length; i++) {
-        if (value[i] == '#' && (i == 0 || blank_is(value[i - 1])))
+        if (value[i] == '#' && (i == 0 || text_is_blank(value[i - 1])))
             length = i;
     }
-    while (length > 0 && blank_is(value[length - 1]))
+    while (length > 0 && text_is_blank(value[length - 1]))
         length--;
     return mem_strndup(value, length);
 }

@@ -244,7 +244,7 @@ int rankfile_parse(const char *bytes, size_t length, const char *file, struct ra
     const char *line = NULL;
     size_t left = 0;
     for (int number = 1; text_next_line(&at, end, &line, &left); number++) {
-        blank_trim_comment(&line, &left);
+        text_trim_comment(&line, &left);
         struct text_rest rest = text_rest_of(line, left);
         if (left > 0 && parse_line(&rest, number, length / SHORTEST_LINE + 1, out, err) < 0)
             return error_wrap(err, "%s:%d: '%s'", file, number, plain_show(line, left).text);

@@ -33,10 +33,10 @@ struct reading {
 static char *trimmed(const char *value, size_t length, const char *comment)
 {
     for (size_t i = 1; i < length; i++) {
-        if (strchr(comment, value[i]) != NULL && blank_is(value[i - 1]))
+        if (strchr(comment, value[i]) != NULL && text_is_blank(value[i - 1]))
             length = i;
     }
-    blank_trim(&value, &length);
+    text_trim(&value, &length);
     return mem_strndup(value, length);
 }
 
@@ -60,7 +60,7 @@ static bool take_section(struct reading *reading, const char *line, size_t lengt
 static char *quoted(const char *value, size_t length)
 {
     const char *open = value, *end = value + length;
-    while (open < end && blank_is(*open))
+    while (open < end && text_is_blank(*open))
         open++;
     if (open == end || (*open != '"' && *open != '\''))
         return NULL;

@@ -25,7 +25,7 @@
 void printable_line(const char *bytes, size_t length, char out[PRINTABLE_ROOM])
 {
     size_t used = 0;
-    blank_trim(&bytes, &length);
+    text_trim(&bytes, &length);
     for (size_t i = 0; i < length && used + 5 < PRINTABLE_ROOM;) {
         const unsigned char *at = (const unsigned char *)bytes + i;
         size_t wide = plain_character(bytes + i, length - i);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "transport/boot/agent_image.h"
 
 /* What a host has said about itself, and whether our agent can run there. Pure. */
@@ -188,7 +189,6 @@ static const char dialogue[] =
 
 void boot_marker(char out[BOOT_MARKER_ROOM])
 {
-    static const char digits[] = "0123456789abcdef";
     uint8_t random[(BOOT_MARKER_ROOM - 1) / 2];
     if (getrandom(random, sizeof(random), GRND_NONBLOCK) != (ssize_t)sizeof(random)) {
         /* Early at a machine's start. It keeps answers apart from noise, and is not a secret. */
@@ -196,9 +196,7 @@ void boot_marker(char out[BOOT_MARKER_ROOM])
         for (size_t i = 0; i < sizeof(random); i++)
             random[i] = (uint8_t)(seed >> (i % 8 * 8));
     }
-    for (size_t i = 0; i < BOOT_MARKER_ROOM - 1; i++)
-        out[i] = digits[random[i / 2] >> (i % 2 * 4) & 15];
-    out[BOOT_MARKER_ROOM - 1] = '\0';
+    text_hex(random, sizeof(random), out);
 }
 
 void boot_script(const struct agent_image *image, const char *marker, const char *unique,

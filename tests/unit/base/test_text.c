@@ -20,21 +20,21 @@ static void expect(void (*trim)(const char **, size_t *), const char *text, cons
 static void test_trim(void **state)
 {
     (void)state;
-    expect(blank_trim, "", "");
-    expect(blank_trim, " \t\r\n", "");
-    expect(blank_trim, "a", "a");
-    expect(blank_trim, "\t a b\r\n", "a b");
-    expect(blank_trim, " a # b ", "a # b");
+    expect(text_trim, "", "");
+    expect(text_trim, " \t\r\n", "");
+    expect(text_trim, "a", "a");
+    expect(text_trim, "\t a b\r\n", "a b");
+    expect(text_trim, " a # b ", "a # b");
 }
 
 static void test_comment(void **state)
 {
     (void)state;
-    expect(blank_trim_comment, "", "");
-    expect(blank_trim_comment, "# a", "");
-    expect(blank_trim_comment, " a b # c # d", "a b");
-    expect(blank_trim_comment, "a#b", "a");
-    expect(blank_trim_comment, " a ", "a");
+    expect(text_trim_comment, "", "");
+    expect(text_trim_comment, "# a", "");
+    expect(text_trim_comment, " a b # c # d", "a b");
+    expect(text_trim_comment, "a#b", "a");
+    expect(text_trim_comment, " a ", "a");
 }
 
 static void test_line_after(void **state)
@@ -44,6 +44,8 @@ static void test_line_after(void **state)
     assert_string_equal(text_line_after(text, "oom_kill "), "7\noom_kill 9");
     assert_string_equal(text_line_after(text, "oom_kill_"), strstr(text, "disable"));
     assert_string_equal(text_line_after("a b", "a "), "b");
+    assert_string_equal(text_line_after(text + 2, "oom_kill_"), strstr(text, "disable"));
+    assert_string_equal(text_line_after(strstr(text, "_disable"), "_dis"), strstr(text, "able 0"));
     assert_null(text_line_after(text, "oom_kill 8"));
     assert_null(text_line_after("", "a"));
 }
@@ -53,7 +55,7 @@ static void test_reads_no_further(void **state)
     (void)state;
     const char *text = "  # a";
     size_t length = 2; /* the comment is not part of it */
-    blank_trim_comment(&text, &length);
+    text_trim_comment(&text, &length);
     assert_int_equal(length, 0);
 }
 
@@ -95,12 +97,23 @@ static void test_words_of_a_line(void **state)
     assert_true(same.at == same.end);
 }
 
+static void test_hex(void **state)
+{
+    (void)state;
+    char digits[] = "........";
+    text_hex((const uint8_t[]){0x00, 0x9a, 0xff}, 3, digits);
+    assert_string_equal(digits, "009aff");
+    text_hex(NULL, 0, digits);
+    assert_string_equal(digits, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trim),       cmocka_unit_test(test_comment),
         cmocka_unit_test(test_line_after), cmocka_unit_test(test_reads_no_further),
         cmocka_unit_test(test_words),      cmocka_unit_test(test_words_of_a_line),
+        cmocka_unit_test(test_hex),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
