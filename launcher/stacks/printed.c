@@ -9,6 +9,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
+#include "model/usage/proc_text.h"
 #include "stacks/runtime.h"
 
 #define MAPS_MAX ((size_t)4 << 20)
@@ -28,16 +30,17 @@ enum {
 
 char *printed_library(const char *maps, uint64_t *start)
 {
-    for (const char *at = maps; *at != '\0';) {
-        size_t length = strcspn(at, "\n");
-        char *line AUTO_FREE = mem_strndup(at, length);
-        const char *path = strchr(line, '/'), *offset = strstr(line, "p 00000000 ");
-        const char *name = path != NULL ? strrchr(path, '/') + 1 : "";
-        *start = strtoull(line, NULL, 16);
-        if (path != NULL && offset != NULL && offset < path &&
-            (strcmp(name, "libc.so.6") == 0 || strncmp(name, "libc-2.", 7) == 0))
-            return mem_strdup(path);
-        at += length + (at[length] == '\n');
+    for (const char *at = maps; *at != '\0'; at = text_behind(at, '\n')) {
+        struct proc_mapping line;
+        if (proc_mapping_read(at, strcspn(at, "\n"), &line) < 0 || line.offset != 0 ||
+            line.rights[3] != 'p')
+            continue;
+        char *path = mem_strndup(line.path, line.length);
+        const char *name = text_base_name(path);
+        *start = line.start;
+        if (strcmp(name, "libc.so.6") == 0 || text_begins(name, "libc-2."))
+            return path;
+        free(path);
     }
     return NULL;
 }

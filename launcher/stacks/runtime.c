@@ -14,6 +14,8 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
+#include "model/usage/proc_text.h"
 #include "stacks/runtime_test.h"
 
 /* ---- The symbols of an ELF file -------------------------------------------------------------- */
@@ -174,28 +176,6 @@ int symbols_bias(const struct symbols *symbols, uint64_t offset, uint64_t mapped
 
 /* ---- The files that a process has mapped ----------------------------------------------------- */
 
-/* Reads "7f00-7f01 r--p 00000000 fe:01 1234   /path" up to the end of the line. */
-static bool read_line(const char *at, size_t length, struct mapped_file *out)
-{
-    char *line AUTO_FREE = mem_strndup(at, length), *end = NULL;
-    *out = (struct mapped_file){.start = strtoull(line, &end, 16)};
-    if (*end != '-')
-        return false;
-    out->end = strtoull(end + 1, &end, 16);
-    if (*end != ' ' || strcspn(end + 1, " ") != 4 || end[5] != ' ')
-        return false;
-    out->offset = strtoull(end + 6, &end, 16);
-    if (*end != ' ')
-        return false;
-    end += 1 + strcspn(end + 1, " ");
-    out->inode = *end == ' ' ? strtoull(end + 1, &end, 10) : 0;
-    const char *path = strchr(end, '/');
-    if (out->inode == 0 || path == NULL || out->end <= out->start)
-        return false;
-    out->path = mem_strdup(path);
-    return true;
-}
-
 static bool wanted(const char *path, const char *program)
 {
     const char *name = strrchr(path, '/') + 1;
@@ -212,7 +192,7 @@ static struct mapped_file *find(const struct mapped_files *files, const char *pa
     return NULL;
 }
 
-static void add(struct mapped_files *files, struct mapped_file *file, const char *program)
+static void add(struct mapped_files *files, const struct mapped_file *file, const char *program)
 {
     struct mapped_file *known = find(files, file->path);
     if (known != NULL && file->offset < known->offset) {
@@ -228,12 +208,13 @@ static void add(struct mapped_files *files, struct mapped_file *file, const char
 void mapped_files_read(const char *text, const char *program, struct mapped_files *out)
 {
     *out = (struct mapped_files){.items = NULL};
-    for (const char *at = text; *at != '\0';) {
-        size_t length = strcspn(at, "\n");
-        struct mapped_file file;
-        if (read_line(at, length, &file))
-            add(out, &file, program);
-        at += length + (at[length] == '\n');
+    for (const char *at = text; *at != '\0'; at = text_behind(at, '\n')) {
+        struct proc_mapping line;
+        if (proc_mapping_read(at, strcspn(at, "\n"), &line) < 0 || line.inode == 0)
+            continue;
+        char *path = mem_strndup(line.path, line.length);
+        add(out, &(struct mapped_file){line.start, line.end, line.offset, line.inode, path},
+            program);
     }
     struct mapped_file *first = find(out, program);
     if (first != NULL) {

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "model/plan/rank_list.h"
+#include "model/usage/proc_text.h"
 
 /* ---- What a process has loaded --------------------------------------------------------------- */
 
@@ -64,40 +65,17 @@ bool library_is_stub(const char *path)
     return strstr(path, "/stubs/") != NULL;
 }
 
-/* A line of maps: "7f12-7f34 r-xp 00001000 103:02 4711   /usr/lib/libmpi.so.40.30.4". */
-struct line {
-    struct loaded_mapping mapping;
-    bool writable, deleted;
-    uint64_t inode;
-    const char *path;
-    size_t length; /* of the path */
-};
-
-static bool read_line(const char *text, size_t length, struct line *out)
+/* Cuts off what the kernel writes behind the path of a file that is gone. */
+static bool cut_deleted(struct proc_mapping *line)
 {
     static const char deleted[] = " (deleted)";
     const size_t mark = sizeof(deleted) - 1;
-    const char *path = memchr(text, '/', length);
-    char *at;
-    if (path == NULL || text + length - path > LOADED_PATH_MAX)
-        return false;
-    *out = (struct line){.path = path, .length = (size_t)(text + length - path)};
-    out->mapping.start = strtoull(text, &at, 16);
-    if (*at != '-')
-        return false;
-    out->mapping.end = strtoull(at + 1, &at, 16);
-    if (at[0] != ' ' || path - at < 6)
-        return false;
-    out->writable = at[2] == 'w';
-    out->mapping.offset = strtoull(at + 6, &at, 16);
-    at = at < path ? memchr(at + 1, ' ', (size_t)(path - at)) : NULL; /* behind the device */
-    out->inode = at != NULL ? strtoull(at, NULL, 10) : 0;
-    out->deleted = out->length > mark && memcmp(path + out->length - mark, deleted, mark) == 0;
-    out->length -= out->deleted ? mark : 0;
-    return out->mapping.end > out->mapping.start;
+    bool gone = line->length > mark && memcmp(line->path + line->length - mark, deleted, mark) == 0;
+    line->length -= gone ? mark : 0;
+    return gone;
 }
 
-static enum library_kind kind_of_line(const struct line *line)
+static enum library_kind kind_of_line(const struct proc_mapping *line)
 {
     char name[128];
     const char *slash = memrchr(line->path, '/', line->length);
@@ -109,7 +87,7 @@ static enum library_kind kind_of_line(const struct line *line)
     return library_kind_of(name);
 }
 
-static bool is_file_of(const struct loaded_library *library, const struct line *line)
+static bool is_file_of(const struct loaded_library *library, const struct proc_mapping *line)
 {
     return library->inode == line->inode && strlen(library->path) == line->length &&
            memcmp(library->path, line->path, line->length) == 0;
@@ -124,11 +102,13 @@ static int by_path(const void *one, const void *other)
 size_t loaded_read(const char *maps, struct loaded_library *out)
 {
     size_t count = 0;
-    for (const char *at = maps; *at != '\0';) {
-        struct line line;
-        size_t length = strcspn(at, "\n"), i = 0;
-        enum library_kind kind = read_line(at, length, &line) ? kind_of_line(&line) : LIBRARY_KINDS;
-        at += length + (at[length] == '\n');
+    for (const char *at = maps; *at != '\0'; at = text_behind(at, '\n')) {
+        struct proc_mapping line;
+        if (proc_mapping_read(at, strcspn(at, "\n"), &line) < 0 || line.length > LOADED_PATH_MAX)
+            continue;
+        size_t i = 0;
+        bool deleted = cut_deleted(&line);
+        enum library_kind kind = kind_of_line(&line);
         if (kind == LIBRARY_KINDS)
             continue;
         while (i < count && !is_file_of(&out[i], &line))
@@ -138,10 +118,11 @@ size_t loaded_read(const char *maps, struct loaded_library *out)
         if (i == count)
             out[count++] = (struct loaded_library){.kind = kind,
                                                    .path = mem_strndup(line.path, line.length),
-                                                   .deleted = line.deleted,
+                                                   .deleted = deleted,
                                                    .inode = line.inode};
-        if (!line.writable && out[i].mapping_count < LOADED_MAPPINGS)
-            out[i].mappings[out[i].mapping_count++] = line.mapping;
+        if (line.rights[1] != 'w' && out[i].mapping_count < LOADED_MAPPINGS)
+            out[i].mappings[out[i].mapping_count++] =
+                (struct loaded_mapping){line.start, line.end, line.offset};
     }
     if (count > 1)
         qsort(out, count, sizeof(*out), by_path);

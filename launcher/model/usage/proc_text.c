@@ -2,6 +2,7 @@
 #include "model/usage/proc_text.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -215,5 +216,27 @@ int proc_memory_read(const char *text, struct proc_memory *out)
         available > UINT64_MAX / 1024)
         return -1;
     *out = (struct proc_memory){.total_bytes = total * 1024, .available_bytes = available * 1024};
+    return 0;
+}
+
+int proc_mapping_read(const char *line, size_t length, struct proc_mapping *out)
+{
+    const char *path = memchr(line, '/', length);
+    char *at = NULL;
+    if (path == NULL)
+        return -1;
+    struct proc_mapping found = {.path = path, .length = (size_t)(line + length - path)};
+    found.start = strtoull(line, &at, 16);
+    if (*at != '-')
+        return -1;
+    found.end = strtoull(at + 1, &at, 16);
+    if (path - at < 6 || at[0] != ' ' || strcspn(at + 1, " ") != 4 || found.end <= found.start)
+        return -1;
+    found.rights = at + 1;
+    found.offset = strtoull(at + 6, &at, 16);
+    const char *device = at + (*at == ' ');
+    at = device < path ? memchr(device, ' ', (size_t)(path - device)) : NULL;
+    found.inode = at != NULL ? strtoull(at, NULL, 10) : 0;
+    *out = found;
     return 0;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* /proc/PID/stat */
@@ -56,6 +57,17 @@ int proc_pressure_read(const char *text, struct proc_pressure *out);
 
 /* /proc/loadavg: the first of its numbers, for the last minute. */
 int proc_load_read(const char *text, double *out);
+
+/* A line of /proc/PID/maps, of a file:
+ * "7f12-7f34 r-xp 00001000 103:02 4711   /usr/lib/libmpi.so.40.30.4". */
+struct proc_mapping {
+    uint64_t start, end, offset, inode;
+    const char *rights; /* four letters; borrowed, as the path is */
+    const char *path;   /* it can end with " (deleted)" */
+    size_t length;      /* of the path */
+};
+/* The line is part of a text that ends with a zero. */
+int proc_mapping_read(const char *line, size_t length, struct proc_mapping *out);
 
 /* /proc/meminfo */
 struct proc_memory {

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -196,6 +197,39 @@ static void test_memory(void **state)
         proc_memory_read("MemTotal: 9999999999999999999 kB\nMemAvailable: 1 kB\n", &memory), -1);
 }
 
+static int map(const char *text, struct proc_mapping *out)
+{
+    return proc_mapping_read(text, strcspn(text, "\n"), out);
+}
+
+static void test_mapping(void **state)
+{
+    (void)state;
+    struct proc_mapping found = {.inode = 3};
+    assert_int_equal(map("7f12-7f34 r-xp 00001000 103:02 4711   /lib/a b.so (deleted)\n/", &found),
+                     0);
+    assert_int_equal(found.start, 0x7f12);
+    assert_int_equal(found.end, 0x7f34);
+    assert_int_equal(found.offset, 0x1000);
+    assert_int_equal(found.inode, 4711);
+    assert_memory_equal(found.rights, "r-xp", 4);
+    assert_memory_equal(found.path, "/lib/a b.so (deleted)", found.length);
+    assert_int_equal(found.length, strlen("/lib/a b.so (deleted)"));
+    static const char *const others[] = {"",
+                                         "/",
+                                         "7f12-7f34 rw-p 00000000 00:00 0\n/lib/a.so",
+                                         "7f12 7f34 r-xp 0 103:02 4711 /a",
+                                         "7f12-7f34 r-x 00001000 103:02 4711 /a",
+                                         "7f34-7f34 r-xp 00001000 103:02 4711 /a",
+                                         "7f12-7f34 r/xp 00001000 103:02 4711 /a",
+                                         "7f12-7f34 /"};
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+        assert_int_equal(map(others[i], &found), -1);
+    assert_int_equal(found.inode, 4711);
+    assert_int_equal(map("7f12-7f34 r-xp 00001000 /a", &found), 0);
+    assert_int_equal(found.inode, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -210,6 +244,7 @@ int main(void)
         cmocka_unit_test(test_pressure_broken),
         cmocka_unit_test(test_load),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_mapping),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
