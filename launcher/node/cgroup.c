@@ -36,14 +36,13 @@ static bool lists(const char *controllers, size_t length, const char *wanted)
 char *cgroup_path_in(const char *text, const char *controller)
 {
     /* each line is NUMBER:CONTROLLERS:PATH */
-    while (*text != '\0') {
+    for (; *text != '\0'; text = text_behind(text, '\n')) {
         size_t length = strcspn(text, "\n");
         const char *names = memchr(text, ':', length);
         const char *path =
             names == NULL ? NULL : memchr(names + 1, ':', length - (size_t)(names + 1 - text));
         if (path != NULL && lists(names + 1, (size_t)(path - names - 1), controller))
             return mem_strndup(path + 1, length - (size_t)(path + 1 - text));
-        text += length + (text[length] == '\n');
     }
     return NULL;
 }

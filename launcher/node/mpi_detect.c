@@ -285,7 +285,7 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
     say(out, MPI_NONE, "has no MPI library mapped");
     struct buf text AUTO_BUF = BUF_INIT(4 << 20);
     (void)proc_read(pid, 0, "maps", &text); /* what was read counts, even if the limit cut it */
-    for (const char *at = buf_text(&text); *at != '\0';) {
+    for (const char *at = buf_text(&text); *at != '\0'; at = text_behind(at, '\n')) {
         size_t length = strcspn(at, "\n");
         char line[512];
         snprintf(line, sizeof(line), "%.*s", (int)(length < 511 ? length : 511), at);
@@ -296,7 +296,6 @@ void mpi_detect_process(pid_t pid, struct mpi_finding *out)
             say(out, kind, "has %.300s mapped (%s)", path, family_of(name, kind));
             return;
         }
-        at += length + (at[length] == '\n');
     }
 }
 

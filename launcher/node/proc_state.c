@@ -303,12 +303,11 @@ static char *system_of(const char *root, pid_t tid, long mount)
     struct buf text AUTO_BUF = BUF_INIT(MOUNTS_MAX);
     char *path AUTO_FREE = mem_printf("%s/proc/%d/mountinfo", root, (int)tid);
     fd_read_file(path, &text, NULL);
-    for (const char *line = buf_text(&text); *line != '\0';) {
+    for (const char *line = buf_text(&text); *line != '\0'; line = text_behind(line, '\n')) {
         size_t length = strcspn(line, "\n");
         const char *mark = memmem(line, length, " - ", 3);
         if (strtol(line, NULL, 10) == mount && mark != NULL)
             return mem_strndup(mark + 3, strcspn(mark + 3, " \n"));
-        line += length + (line[length] == '\n');
     }
     return NULL;
 }

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 
 enum { PROC_FILE_MAX = 16 * 1024 * 1024, PROC_LINE_MAX = 256, PROC_READINGS = 3 };
 
@@ -131,19 +132,12 @@ static bool line_matches(const char *line, const struct sockaddr_in *local,
 int rendezvous_peer_find(const char *text, size_t length, const struct sockaddr_in *local,
                          const struct sockaddr_in *remote, uid_t *uid)
 {
-    while (length > 0) {
-        const char *end = memchr(text, '\n', length);
-        size_t size = end == NULL ? length : (size_t)(end - text);
-        if (size < PROC_LINE_MAX) {
-            char line[PROC_LINE_MAX];
-            memcpy(line, text, size);
-            line[size] = '\0';
-            if (line_matches(line, local, remote, uid))
-                return 0;
-        }
-        size_t taken = end == NULL ? size : size + 1;
-        text += taken;
-        length -= taken;
+    const char *end = text + length, *at;
+    while (text_next_line(&text, end, &at, &length)) {
+        char line[PROC_LINE_MAX] = "";
+        memcpy(line, at, length < PROC_LINE_MAX ? length : 0);
+        if (line_matches(line, local, remote, uid))
+            return 0;
     }
     return -1;
 }

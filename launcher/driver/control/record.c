@@ -15,6 +15,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "driver/control/folder.h"
 
 #define JOURNAL "short.jsonl"
@@ -77,16 +78,14 @@ static void walk_file(int folder, const char *name, int64_t since_s,
     int fd AUTO_FD = fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0)
         read_all(fd, &text); /* what could be read counts */
-    const char *at = buf_text(&text), *end = at + text.length;
-    while (at < end) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        size_t length = newline == NULL ? (size_t)(end - at) : (size_t)(newline - at);
-        json_t *record = json_loadb(at, length, 0, NULL);
+    const char *at = buf_text(&text), *end = at + text.length, *line;
+    size_t length;
+    while (text_next_line(&at, end, &line, &length)) {
+        json_t *record = json_loadb(line, length, 0, NULL);
         bool wanted = json_number_value(json_object_get(record, "ended")) >= (double)since_s;
         if (wanted && json_is_string(json_object_get(record, "job")))
             each(context, record);
         json_decref(record);
-        at += length + 1;
     }
 }
 

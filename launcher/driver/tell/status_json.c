@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "model/allocation/allocation.h"
@@ -206,14 +207,11 @@ struct last_lines {
 static void add_lines(void *context, const struct recent_piece *piece)
 {
     struct last_lines *lines = context;
-    for (size_t at = 0; at < piece->length;) {
-        const char *text = piece->text + at;
-        const char *end = memchr(text, '\n', piece->length - at);
-        size_t length = end != NULL ? (size_t)(end - text) : piece->length - at;
+    const char *at = piece->text, *end = at + piece->length, *text;
+    size_t length;
+    while (text_next_line(&at, end, &text, &length))
         lines->items[lines->total++ % RECORD_LINES] =
             (struct last_line){piece->wall_ns, piece->rank, piece->is_stderr, text, length};
-        at += length + 1;
-    }
 }
 
 static json_t *line_json(const struct last_line *line)

@@ -136,25 +136,13 @@ static enum line_kind read_line(const char *text, size_t length, struct bad_line
     }
 }
 
-/* The next line of the file, from *at on. */
-static const char *next_line(const char *text, size_t length, size_t *at, size_t *size)
-{
-    const char *line = text + *at;
-    const char *end = memchr(line, '\n', length - *at);
-    *size = end == NULL ? length - *at : (size_t)(end - line);
-    *at += *size + (end != NULL);
-    return line;
-}
-
 int bad_hosts_parse(const char *text, size_t length, const char *file, int64_t now_s,
                     struct bad_host_list *out, struct error *err)
 {
     struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
-    int number = 0;
-    for (size_t at = 0, size; at < length;) {
-        const char *begin = next_line(text, length, &at, &size);
-        number++;
-        enum line_kind kind = read_line(begin, size, line);
+    const char *end = text + length, *begin;
+    for (int number = 1; text_next_line(&text, end, &begin, &length); number++) {
+        enum line_kind kind = read_line(begin, length, line);
         if (kind == LINE_WRONG)
             return error_usage(err, "%s:%d: '%s' %s", file, number,
                                plain_show(line->word, strlen(line->word)).text, line->wrong);
@@ -209,9 +197,9 @@ static int put_host(const struct bad_host *host, struct buf *out)
 static int walk_lines(const char *text, size_t length, struct update *update, struct buf *out)
 {
     struct bad_line *line AUTO_FREE = mem_alloc(sizeof(*line));
-    for (size_t at = 0, size; at < length;) {
-        const char *begin = next_line(text, length, &at, &size);
-        enum line_kind kind = read_line(begin, size, line);
+    const char *end = text + length, *begin;
+    while (text_next_line(&text, end, &begin, &length)) {
+        enum line_kind kind = read_line(begin, length, line);
         bool timed = kind == LINE_HOST && line->host.until_s != BAD_HOST_FOR_GOOD;
         if (!stays(update, kind, &line->host))
             continue;
@@ -221,7 +209,7 @@ static int walk_lines(const char *text, size_t length, struct update *update, st
             bad_hosts_add(&update->for_good, &line->host);
         else if (out != NULL && timed && update->drop > 0)
             update->drop--;
-        else if (out != NULL && (buf_append(out, begin, size) < 0 || buf_putc(out, '\n') < 0))
+        else if (out != NULL && (buf_append(out, begin, length) < 0 || buf_putc(out, '\n') < 0))
             return -1;
     }
     return 0;

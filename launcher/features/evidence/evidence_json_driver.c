@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/strv.h"
+#include "base/text.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
@@ -319,13 +320,12 @@ void evidence_json_record(const struct job *job, const struct strv *paths, json_
 /* Each line of a piece after these words. */
 static void put_lines(struct buf *out, const struct recent_piece *piece, const char *before)
 {
-    for (size_t at = 0; at < piece->length;) {
-        const char *end = memchr(piece->text + at, '\n', piece->length - at);
-        size_t length = end != NULL ? (size_t)(end - piece->text) - at : piece->length - at;
+    const char *at = piece->text, *end = at + piece->length, *text;
+    size_t length;
+    while (text_next_line(&at, end, &text, &length)) {
         buf_puts(out, before);
-        buf_append(out, piece->text + at, length);
+        buf_append(out, text, length);
         buf_putc(out, '\n');
-        at += length + 1;
     }
 }
 

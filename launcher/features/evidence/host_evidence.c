@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "features/evidence/evidence.h"
 #include "node/cgroup.h"
 #include "node/runtime_dir.h"
@@ -40,10 +41,9 @@ static void pressure(const char *root, struct buf *out)
         struct buf text AUTO_BUF = BUF_INIT(EVIDENCE_ITEM_MAX);
         char *path AUTO_FREE = mem_printf("/proc/pressure/%s", kinds[i]);
         read_file(root, path, &text);
-        for (const char *line = buf_text(&text); *line != '\0';) {
+        for (const char *line = buf_text(&text); *line != '\0'; line = text_behind(line, '\n')) {
             size_t length = strcspn(line, "\n");
             buf_printf(out, "%s %.*s\n", kinds[i], (int)length, line);
-            line += length + (line[length] == '\n');
         }
     }
 }
@@ -53,14 +53,13 @@ static void put_lines(const char *root, const char *path, const char *const *wor
 {
     struct buf text AUTO_BUF = BUF_INIT((size_t)1 << 20);
     read_file(root, path, &text);
-    for (const char *line = buf_text(&text); *line != '\0';) {
+    for (const char *line = buf_text(&text); *line != '\0'; line = text_behind(line, '\n')) {
         size_t length = strcspn(line, "\n");
         for (const char *const *word = words; *word != NULL; word++) {
             size_t size = strlen(*word);
             if (strncmp(line, *word, size) == 0 && (line[size] == ' ' || line[size] == ':'))
                 buf_printf(out, "%.*s\n", (int)length, line);
         }
-        line += length + (line[length] == '\n');
     }
 }
 

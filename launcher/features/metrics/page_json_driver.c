@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
+#include "base/text.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
@@ -89,22 +90,16 @@ struct page_lines {
     size_t most, line_max;
 };
 
-static size_t cut(ptrdiff_t length, size_t most)
-{
-    return (size_t)length < most ? (size_t)length : most;
-}
-
 static void add_lines(void *context, const struct recent_piece *piece)
 {
     struct page_lines *lines = context;
-    const char *end = piece->text + piece->length;
-    for (const char *at = piece->text; at < end;) {
-        const char *newline = memchr(at, '\n', (size_t)(end - at));
-        const char *stop = newline == NULL ? end : newline;
-        json_array_append_new(lines->list, line_json(piece, at, cut(stop - at, lines->line_max)));
+    const char *at = piece->text, *end = at + piece->length, *text;
+    size_t length;
+    while (text_next_line(&at, end, &text, &length)) {
+        length = length < lines->line_max ? length : lines->line_max;
+        json_array_append_new(lines->list, line_json(piece, text, length));
         if (json_array_size(lines->list) > lines->most)
             json_array_remove(lines->list, 0);
-        at = newline == NULL ? end : newline + 1;
     }
 }
 
