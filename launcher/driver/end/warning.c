@@ -374,7 +374,7 @@ static int check_requeue(const struct job *job, struct error *err)
     if (!in_slurm(job))
         return error_usage(err, "%s: this Slurm job has no id (SLURM_JOB_ID is not set)",
                            settings_place(job->settings, OPT_slurm_requeue));
-    char *path AUTO_FREE = child_find("scontrol", getenv("PATH"), NULL, NULL);
+    char *path AUTO_FREE = child_in_path("scontrol");
     if (path == NULL)
         return error_usage(err,
                            "%s: cannot find Slurm's scontrol in PATH; start hvdrun outside the "

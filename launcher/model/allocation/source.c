@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "base/strv.h"
 #include "base/text.h"
 #include "model/hosts/entry.h"
 #include "model/hosts/hosts.h"
@@ -14,12 +15,8 @@
 
 const char *allocation_value(char *const *env, const char *name)
 {
-    size_t length = strlen(name);
-    for (; env != NULL && *env != NULL; env++) {
-        if (strncmp(*env, name, length) == 0 && (*env)[length] == '=')
-            return (*env)[length + 1] == '\0' ? NULL : *env + length + 1;
-    }
-    return NULL;
+    const char *value = env == NULL ? NULL : env_value(env, name);
+    return value == NULL || value[0] == '\0' ? NULL : value;
 }
 
 int allocation_number(char *const *env, const char *name, int64_t min, int64_t max, int64_t *out,

@@ -283,7 +283,7 @@ static int run_srun(struct srun_step *step, struct error *err)
     const struct srun_step_config *config = step->config;
     const struct srun_settings *settings = config->settings;
     AUTO_STRV struct strv nodes = STRV_INIT, argv = STRV_INIT, env = STRV_INIT;
-    AUTO_FREE char *path = child_find("srun", getenv("PATH"), NULL, NULL);
+    char *path AUTO_FREE = child_in_path("srun");
     if (path == NULL)
         return error_set(err, "srun was not found in PATH: add the folder of Slurm's programs to "
                               "it, or reach the nodes with --transport ssh");
