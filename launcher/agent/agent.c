@@ -98,8 +98,7 @@ static struct program *ask(struct hello *hello, struct loop *loop, struct helper
 struct hello *hello_create(struct loop *loop, struct helpers *helpers, const struct post *post,
                            struct node_facts *facts, const struct agent_config *config)
 {
-    struct hello *hello = mem_alloc(sizeof(*hello));
-    *hello = (struct hello){.post = post, .facts = facts, .config = config};
+    struct hello *hello = MEM_NEW((struct hello){.post = post, .facts = facts, .config = config});
     hello->asked = ask(hello, loop, helpers);
     if (hello->asked == NULL)
         send_hello(hello);
@@ -137,8 +136,8 @@ struct keeper_line *keeper_line_create(struct loop *loop, int fd, void (*lost)(v
 {
     if (fd < 0)
         return NULL;
-    struct keeper_line *line = mem_alloc(sizeof(*line));
-    *line = (struct keeper_line){.fd = fd, .lost = lost, .context = context};
+    struct keeper_line *line =
+        MEM_NEW((struct keeper_line){.fd = fd, .lost = lost, .context = context});
     line->watch = loop_fd_create(loop, fd, ready, line);
     loop_fd_watch(line->watch, LOOP_READ);
     return line;

@@ -146,9 +146,8 @@ struct crew_progress *crew_progress_create(const struct crew_config *config, con
 {
     if (folder == NULL || config->progress_desk == NULL)
         return NULL;
-    struct crew_progress *crew = mem_alloc(sizeof(*crew));
-    *crew = (struct crew_progress){
-        .config = config, .folder = mem_strdup(folder), .count = count, .again = true};
+    struct crew_progress *crew = MEM_NEW((struct crew_progress){
+        .config = config, .folder = mem_strdup(folder), .count = count, .again = true});
     if (config->rendezvous_port > 0)
         crew->token = progress_desk_write_token(config->progress_desk, folder);
     crew->items = mem_array(count, sizeof(*crew->items));

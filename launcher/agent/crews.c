@@ -30,9 +30,7 @@ struct crews {
 
 struct crews *crews_create(struct loop *loop, void (*finished)(void *context), void *context)
 {
-    struct crews *crews = mem_alloc(sizeof(*crews));
-    *crews = (struct crews){.loop = loop, .finished = finished, .context = context};
-    return crews;
+    return MEM_NEW((struct crews){.loop = loop, .finished = finished, .context = context});
 }
 
 void crews_destroy(struct crews *crews)

@@ -161,14 +161,13 @@ struct preempt *preempt_create(struct loop *loop, struct helpers *helpers, char 
                                               const char *why),
                                void *context)
 {
-    struct preempt *preempt = mem_alloc(sizeof(*preempt));
-    *preempt = (struct preempt){.loop = loop,
-                                .helpers = helpers,
-                                .period_ms = period_ms,
-                                .limit_ms = PREEMPT_LIMIT_MS,
-                                .log = log,
-                                .notice = notice,
-                                .context = context};
+    struct preempt *preempt = MEM_NEW((struct preempt){.loop = loop,
+                                                       .helpers = helpers,
+                                                       .period_ms = period_ms,
+                                                       .limit_ms = PREEMPT_LIMIT_MS,
+                                                       .log = log,
+                                                       .notice = notice,
+                                                       .context = context});
     for (size_t i = 0; i < count; i++)
         strv_add(&preempt->words, words[i]);
     preempt->timer = loop_timer_create(loop, run_probe, preempt);
@@ -275,8 +274,8 @@ static void ask(void *context)
 struct departure *departure_create(struct loop *loop, struct helpers *helpers,
                                    const struct post *post, const struct crews *crews)
 {
-    struct departure *departure = mem_alloc(sizeof(*departure));
-    *departure = (struct departure){.loop = loop, .helpers = helpers, .post = post, .crews = crews};
+    struct departure *departure =
+        MEM_NEW((struct departure){.loop = loop, .helpers = helpers, .post = post, .crews = crews});
     departure->resume = loop_timer_create(loop, ask, departure);
     return departure;
 }

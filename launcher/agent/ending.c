@@ -207,8 +207,8 @@ static void timer_fired(void *context)
 struct ending *ending_create(struct loop *loop, const struct helpers *helpers,
                              const struct ending_ops *ops, void *context)
 {
-    struct ending *ending = mem_alloc(sizeof(*ending));
-    *ending = (struct ending){.helpers = helpers, .ops = ops, .context = context};
+    struct ending *ending =
+        MEM_NEW((struct ending){.helpers = helpers, .ops = ops, .context = context});
     ending->grace.timer = loop_timer_create(loop, timer_fired, ending);
     return ending;
 }
@@ -311,8 +311,8 @@ static void grace_over(void *context)
 
 struct worker_end *worker_end_create(struct loop *loop, bool paused)
 {
-    struct worker_end *end = mem_alloc(sizeof(*end));
-    *end = (struct worker_end){.progress = PLANNED, .grace.paused = paused, .over = true};
+    struct worker_end *end =
+        MEM_NEW((struct worker_end){.progress = PLANNED, .grace.paused = paused, .over = true});
     end->grace.timer = loop_timer_create(loop, grace_over, end);
     return end;
 }

@@ -199,13 +199,12 @@ static void watch_over(void *context)
 struct gpu_sampler *gpu_sampler_create(struct loop *loop, struct helpers *helpers,
                                        const char *program, struct gpu_limits limits)
 {
-    struct gpu_sampler *sampler = mem_alloc(sizeof(*sampler));
-    *sampler = (struct gpu_sampler){.loop = loop,
-                                    .helpers = helpers,
-                                    .program = program,
-                                    .limits = limits,
-                                    .ask_fd = -1,
-                                    .answer_fd = -1};
+    struct gpu_sampler *sampler = MEM_NEW((struct gpu_sampler){.loop = loop,
+                                                               .helpers = helpers,
+                                                               .program = program,
+                                                               .limits = limits,
+                                                               .ask_fd = -1,
+                                                               .answer_fd = -1});
     buf_init(&sampler->bytes, ANSWER_MAX + PIPED_HEADER);
     sampler->wait = loop_timer_create(loop, wait_over, sampler);
     sampler->watch = loop_timer_create(loop, watch_over, sampler);

@@ -70,13 +70,13 @@ static void input_writable(void *context, int what)
 struct input *input_create(struct loop *loop, const struct post *post, int fd, uint32_t seat,
                            bool terminal)
 {
-    struct input *input = mem_alloc(sizeof(*input));
-    *input = (struct input){.post = post,
-                            .fd = fd,
-                            .seat = seat,
-                            .terminal = terminal,
-                            /* the driver keeps to the window; twice is room for its ^D */
-                            .waiting = BUF_INIT((size_t)2 * INPUT_WINDOW)};
+    struct input *input =
+        MEM_NEW((struct input){.post = post,
+                               .fd = fd,
+                               .seat = seat,
+                               .terminal = terminal,
+                               /* the driver keeps to the window; twice is room for its ^D */
+                               .waiting = BUF_INIT((size_t)2 * INPUT_WINDOW)});
     fd_nonblock(fd);
     input->watch = loop_fd_create(loop, fd, input_writable, input);
     input_credit(input, false);

@@ -282,9 +282,7 @@ static int need_pmix(struct mpi_host *host, const char *module_path, const char 
 
 struct mpi_host *mpi_host_create(struct loop *loop, const struct post *post)
 {
-    struct mpi_host *host = mem_alloc(sizeof(*host));
-    *host = (struct mpi_host){.loop = loop, .post = post};
-    return host;
+    return MEM_NEW((struct mpi_host){.loop = loop, .post = post});
 }
 
 void mpi_host_destroy(struct mpi_host *host)
@@ -384,9 +382,8 @@ static int open_servers(struct mpi_world *world, struct error *err)
 struct mpi_world *mpi_world_create(struct mpi_host *host, const struct mpi_job *job,
                                    struct error *err)
 {
-    struct mpi_world *world = mem_alloc(sizeof(*world));
-    *world =
-        (struct mpi_world){.next = host->worlds, .host = host, .loop = host->loop, .job = *job};
+    struct mpi_world *world = MEM_NEW(
+        (struct mpi_world){.next = host->worlds, .host = host, .loop = host->loop, .job = *job});
     mpi_world_open(world);
     host->worlds = world;
     if (open_servers(world, err) == 0)

@@ -57,8 +57,8 @@ struct notifier *notifier_create(struct loop *loop,
                                               const char *problem),
                                  void *context)
 {
-    struct notifier *notifier = mem_alloc(sizeof(*notifier));
-    *notifier = (struct notifier){.loop = loop, .done = done, .context = context};
+    struct notifier *notifier =
+        MEM_NEW((struct notifier){.loop = loop, .done = done, .context = context});
     notifier_set_limits(notifier, 2000, 5000, 200);
     return notifier;
 }
@@ -252,9 +252,8 @@ void notifier_send(struct notifier *notifier, uint32_t seat, uint64_t timestamp,
 {
     if (in_progress(notifier, seat))
         return;
-    struct notifier_errand *errand = mem_alloc(sizeof(*errand));
-    *errand = (struct notifier_errand){
-        .notifier = notifier, .seat = seat, .timestamp = timestamp, .stage = PAUSING, .fd = -1};
+    struct notifier_errand *errand = MEM_NEW((struct notifier_errand){
+        .notifier = notifier, .seat = seat, .timestamp = timestamp, .stage = PAUSING, .fd = -1});
     LIST_INSERT_HEAD(&notifier->errands, errand, all);
     errand->timer = loop_timer_create(notifier->loop, timer_fire, errand);
     struct registration parsed;

@@ -183,11 +183,11 @@ struct pmi1_wire *pmi1_wire_create(struct mpi_world *world, const struct pmi1_op
     const Hvdrun__Prepare *prepare = job->prepare;
     char *kvsname AUTO_FREE = mem_printf("%s_%u", job->job_id, job->post->epoch);
     size_t count = prepare->n_workers;
-    struct pmi1_wire *wire = mem_alloc(sizeof(*wire));
-    *wire = (struct pmi1_wire){.world = world,
-                               .lines = mem_array(count, sizeof(struct line)),
-                               .count = (int)count,
-                               .ops = *ops};
+    struct pmi1_wire *wire =
+        MEM_NEW((struct pmi1_wire){.world = world,
+                                   .lines = mem_array(count, sizeof(struct line)),
+                                   .count = (int)count,
+                                   .ops = *ops});
     wire->ops.send = engine_send;
     wire->ops.spawn_refused = engine_spawn_refused;
     int *ranks AUTO_FREE = mem_array(count, sizeof(*ranks));

@@ -51,8 +51,8 @@ struct progress_desk *
 progress_desk_create(struct loop *loop, const struct post *post,
                      bool (*has_seat)(void *context, uint32_t epoch, uint32_t seat), void *context)
 {
-    struct progress_desk *desk = mem_alloc(sizeof(*desk));
-    *desk = (struct progress_desk){.post = post, .has_seat = has_seat, .context = context};
+    struct progress_desk *desk =
+        MEM_NEW((struct progress_desk){.post = post, .has_seat = has_seat, .context = context});
     desk->timer = loop_timer_create(loop, period_over, desk);
     return desk;
 }

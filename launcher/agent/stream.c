@@ -278,14 +278,13 @@ struct worker_stream *stream_create(struct stream_pool *pool, const struct post 
                                     uint32_t seat, uint8_t number, void (*ended)(void *context),
                                     void *context)
 {
-    struct worker_stream *stream = mem_alloc(sizeof(*stream));
-    *stream = (struct worker_stream){.pool = pool,
-                                     .post = post,
-                                     .fd = fd,
-                                     .seat = seat,
-                                     .number = number,
-                                     .ended = ended,
-                                     .context = context};
+    struct worker_stream *stream = MEM_NEW((struct worker_stream){.pool = pool,
+                                                                  .post = post,
+                                                                  .fd = fd,
+                                                                  .seat = seat,
+                                                                  .number = number,
+                                                                  .ended = ended,
+                                                                  .context = context});
     TAILQ_INSERT_HEAD(&pool->streams, stream, all);
     stream->watch = loop_fd_create(pool->loop, fd, stream_readable, stream);
     loop_fd_watch(stream->watch, LOOP_READ);

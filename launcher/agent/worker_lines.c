@@ -389,8 +389,8 @@ static void admit(struct worker_lines *lines, int fd)
         fd_close(&fd);
         return;
     }
-    struct worker_line *line = mem_alloc(sizeof(*line));
-    *line = (struct worker_line){.lines = lines, .fd = fd, .seat = seat, .allowance = STALL_BURST};
+    struct worker_line *line = MEM_NEW(
+        (struct worker_line){.lines = lines, .fd = fd, .seat = seat, .allowance = STALL_BURST});
     line->refilled_ms = loop_now_ms(lines->loop);
     line->watch = loop_fd_create(lines->loop, fd, ready, line);
     MEM_ADD(lines->list, lines->count) = line;
@@ -443,8 +443,8 @@ struct worker_lines *worker_lines_create(struct loop *loop, const struct post *p
                                                          uint32_t *seat),
                                          void *context, struct error *err)
 {
-    struct worker_lines *lines = mem_alloc(sizeof(*lines));
-    *lines = (struct worker_lines){.loop = loop, .fd = -1, .seat_of = seat_of, .context = context};
+    struct worker_lines *lines = MEM_NEW(
+        (struct worker_lines){.loop = loop, .fd = -1, .seat_of = seat_of, .context = context});
     post_init_part(&lines->post, post, post->epoch);
     lines->ended.epoch = post->epoch;
     lines->retry = loop_timer_create(loop, retry, lines);

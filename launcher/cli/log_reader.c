@@ -27,8 +27,8 @@ struct log_reader {
 
 struct log_reader *log_reader_create(int folder, const char *job)
 {
-    struct log_reader *reader = mem_alloc(sizeof(*reader));
-    *reader = (struct log_reader){.folder = folder, .job = mem_strdup(job), .fd = -1, .number = -1};
+    struct log_reader *reader = MEM_NEW(
+        (struct log_reader){.folder = folder, .job = mem_strdup(job), .fd = -1, .number = -1});
     buf_init(&reader->text, 2 * LOG_PIECE_MAX);
     return reader;
 }

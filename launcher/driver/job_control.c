@@ -206,9 +206,8 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers)
         return 0;
-    struct job_control *control = mem_alloc(sizeof(*control));
-    *control =
-        (struct job_control){.job = job, .folder = -1, .started_fd = job->request->started_fd};
+    struct job_control *control = MEM_NEW(
+        (struct job_control){.job = job, .folder = -1, .started_fd = job->request->started_fd});
     control->timer = loop_timer_create(job->loop, begin, control);
     loop_timer_set(control->timer, job->kind->many_epochs ? 0 : AFTER_MS);
     if (control->started_fd >= 0) {

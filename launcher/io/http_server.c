@@ -167,8 +167,7 @@ static void got_request(struct evhttp_request *raw, void *context)
         return;
     const struct evhttp_uri *uri = evhttp_request_get_evhttp_uri(raw);
     const char *path = uri == NULL ? NULL : evhttp_uri_get_path(uri);
-    struct http_request *request = mem_alloc(sizeof(*request));
-    *request = (struct http_request){.server = server, .request = raw};
+    struct http_request *request = MEM_NEW((struct http_request){.server = server, .request = raw});
     LIST_INSERT_HEAD(&server->requests, request, all);
     struct evkeyvalq *headers = evhttp_request_get_input_headers(raw);
     struct http_question question = {.path = path == NULL ? "" : path,
@@ -259,9 +258,8 @@ struct http_server *http_server_create(struct loop *loop, const struct listen_ad
                                                      const struct http_question *question),
                                        void *context, struct error *err)
 {
-    struct http_server *server = mem_alloc(sizeof(*server));
-    *server = (struct http_server){
-        .loop = loop, .asked = asked, .context = context, .address = *address, .fd = -1};
+    struct http_server *server = MEM_NEW((struct http_server){
+        .loop = loop, .asked = asked, .context = context, .address = *address, .fd = -1});
     if (open_socket(server, err) < 0) {
         http_server_destroy(server);
         return NULL;

@@ -224,9 +224,8 @@ struct link *link_create(struct loop *loop, int read_fd, int write_fd, const str
         return NULL;
     }
     widen(write_fd);
-    struct link *link = mem_alloc(sizeof(*link));
-    *link = (struct link){
-        .loop = loop, .read_fd = read_fd, .write_fd = write_fd, .ops = ops, .context = context};
+    struct link *link = MEM_NEW((struct link){
+        .loop = loop, .read_fd = read_fd, .write_fd = write_fd, .ops = ops, .context = context});
     frame_reader_init(&link->in);
     frame_queue_init(&link->out, LINK_QUEUE_MAX);
     link->read_watch = loop_fd_create(loop, read_fd, link_readable, link);

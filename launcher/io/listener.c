@@ -224,8 +224,8 @@ static void knock(void *context, int what)
 static struct listener *listener_new(struct loop *loop, int fd, uint32_t port,
                                      const struct listener_ops *ops, void *context)
 {
-    struct listener *listener = mem_alloc(sizeof(*listener));
-    *listener = (struct listener){.ops = ops, .context = context, .fd = fd, .port = port};
+    struct listener *listener =
+        MEM_NEW((struct listener){.ops = ops, .context = context, .fd = fd, .port = port});
     listener->full = loop_timer_create(loop, look_again, listener);
     listener->watch = loop_fd_create(loop, fd, knock, listener);
     loop_fd_watch(listener->watch, LOOP_READ);

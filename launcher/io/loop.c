@@ -156,8 +156,8 @@ static void fd_ready(evutil_socket_t fd, short what, void *arg)
 struct loop_fd *loop_fd_create(struct loop *loop, int fd, void (*ready)(void *context, int what),
                                void *context)
 {
-    struct loop_fd *watch = mem_alloc(sizeof(*watch));
-    *watch = (struct loop_fd){.loop = loop, .fd = fd, .ready = ready, .context = context};
+    struct loop_fd *watch =
+        MEM_NEW((struct loop_fd){.loop = loop, .fd = fd, .ready = ready, .context = context});
     watch->event = event_new(loop->base, fd, EV_PERSIST, fd_ready, watch);
     return watch;
 }
@@ -202,8 +202,8 @@ static void timer_fire(evutil_socket_t fd, short what, void *arg)
 
 struct loop_timer *loop_timer_create(struct loop *loop, void (*fire)(void *context), void *context)
 {
-    struct loop_timer *timer = mem_alloc(sizeof(*timer));
-    *timer = (struct loop_timer){.loop = loop, .fire = fire, .context = context};
+    struct loop_timer *timer =
+        MEM_NEW((struct loop_timer){.loop = loop, .fire = fire, .context = context});
     timer->event = event_new(loop->base, -1, 0, timer_fire, timer);
     LIST_INSERT_HEAD(&loop->timers, timer, all);
     return timer;
@@ -270,8 +270,8 @@ struct loop_signals *loop_signals_create(struct loop *loop, const int *signals,
         error_errno(err, errno, "cannot create a signal descriptor");
         return NULL;
     }
-    struct loop_signals *result = mem_alloc(sizeof(*result));
-    *result = (struct loop_signals){.fd = fd, .got = got, .context = context};
+    struct loop_signals *result =
+        MEM_NEW((struct loop_signals){.fd = fd, .got = got, .context = context});
     result->watch = loop_fd_create(loop, fd, signals_ready, result);
     loop_fd_watch(result->watch, LOOP_READ);
     return result;

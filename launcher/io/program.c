@@ -217,16 +217,16 @@ struct program *program_start(const struct program_spec *spec,
                               void (*done)(void *context, const struct program_result *result),
                               void *context)
 {
-    struct program *program = mem_alloc(sizeof(*program));
-    *program = (struct program){.helpers = spec->helpers,
-                                .log = spec->log,
-                                .name = mem_strdup(spec->name != NULL ? spec->name : spec->argv[0]),
-                                .out_fd = -1,
-                                .errors = STDERR_PIPE_INIT,
-                                .drops_excess = spec->drops_excess,
-                                .time_max_ms = spec->time_max_ms,
-                                .done = done,
-                                .context = context};
+    struct program *program = MEM_NEW(
+        (struct program){.helpers = spec->helpers,
+                         .log = spec->log,
+                         .name = mem_strdup(spec->name != NULL ? spec->name : spec->argv[0]),
+                         .out_fd = -1,
+                         .errors = STDERR_PIPE_INIT,
+                         .drops_excess = spec->drops_excess,
+                         .time_max_ms = spec->time_max_ms,
+                         .done = done,
+                         .context = context});
     buf_init(&program->text, spec->output_max);
     program->timer = loop_timer_create(spec->loop, time_over, program);
     struct error err = ERROR_INIT;

@@ -89,11 +89,11 @@ int send_queue_share(struct send_queue *queue, struct shared_block *block, size_
         return -1;
     if (length == 0)
         return 0;
-    struct send_piece *piece = mem_alloc(sizeof(*piece));
-    *piece = (struct send_piece){.block = shared_block_hold(block),
-                                 .own_before = queue->own.length - queue->assigned,
-                                 .offset = offset,
-                                 .length = length};
+    struct send_piece *piece =
+        MEM_NEW((struct send_piece){.block = shared_block_hold(block),
+                                    .own_before = queue->own.length - queue->assigned,
+                                    .offset = offset,
+                                    .length = length});
     queue->assigned += piece->own_before;
     queue->shared += length;
     *queue->last = piece;
@@ -227,9 +227,8 @@ bool frame_queue_share(struct frame_queue *frames, enum frame_type type, uint32_
 void frame_queue_add_pieces(struct frame_queue *frames, enum frame_type type, uint32_t epoch,
                             struct buf *head, struct shared_block *block)
 {
-    struct pieced *pieced = mem_alloc(sizeof(*pieced));
-    *pieced = (struct pieced){
-        .type = type, .epoch = epoch, .head = *head, .block = shared_block_hold(block)};
+    struct pieced *pieced = MEM_NEW((struct pieced){
+        .type = type, .epoch = epoch, .head = *head, .block = shared_block_hold(block)});
     buf_init(head, head->limit);
     frames->pieces += pieced_rest(pieced);
     *frames->last = pieced;

@@ -173,9 +173,8 @@ struct tls_stream *tls_stream_create(struct loop *loop, const struct tls_end *en
         error_errno(err, errno, "cannot create a stream for a connection");
         return NULL;
     }
-    struct tls_stream *stream = mem_alloc(sizeof(*stream));
-    *stream =
-        (struct tls_stream){.peer = *end, .local_fd = ends[0], .ended = ended, .context = context};
+    struct tls_stream *stream = MEM_NEW(
+        (struct tls_stream){.peer = *end, .local_fd = ends[0], .ended = ended, .context = context});
     *local_fd = ends[1];
     fd_nonblock(ends[0]);
     fd_nonblock(end->fd);

@@ -159,11 +159,10 @@ static void events_ready(void *context, int ready)
 struct watch *watch_create(struct loop *loop, const char *path,
                            void (*changed)(void *context, bool whole), void *context)
 {
-    struct watch *watch = mem_alloc(sizeof(*watch));
-    *watch = (struct watch){.path = mem_strdup(path),
-                            .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
-                            .changed = changed,
-                            .context = context};
+    struct watch *watch = MEM_NEW((struct watch){.path = mem_strdup(path),
+                                                 .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC),
+                                                 .changed = changed,
+                                                 .context = context});
     if (watch->fd < 0)
         return watch;
     watch->ready = loop_fd_create(loop, watch->fd, events_ready, watch);

@@ -271,10 +271,10 @@ struct runtime_dir *runtime_dir_create_in(const char *place, struct error *err)
         int fd = make_locked(parent, name);
         errnum = errno;
         if (fd >= 0) {
-            struct runtime_dir *dir = mem_alloc(sizeof(*dir));
-            *dir = (struct runtime_dir){.path = mem_printf("%s/%s", parent_path, name),
-                                        .place = mem_strdup(place),
-                                        .fd = fd};
+            struct runtime_dir *dir =
+                MEM_NEW((struct runtime_dir){.path = mem_printf("%s/%s", parent_path, name),
+                                             .place = mem_strdup(place),
+                                             .fd = fd});
             return dir;
         }
         if (errnum != EEXIST && errnum != ENOENT)

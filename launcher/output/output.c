@@ -389,8 +389,8 @@ void output_flush(struct output *output, void (*done)(void *context), void *cont
 /* Opens the target. */
 static struct output_file *add_file(struct output *output, struct output_target *target)
 {
-    struct output_file *file = mem_alloc(sizeof(*file));
-    *file = (struct output_file){output->files, output, sink_keep(output->sink, target)};
+    struct output_file *file =
+        MEM_NEW((struct output_file){output->files, output, sink_keep(output->sink, target)});
     sink_open(output->sink, target);
     output->files = file;
     arm(output);

@@ -33,8 +33,7 @@ struct terminal *terminal_raw(void)
     struct termios cooked;
     if (tcgetattr(STDIN_FILENO, &cooked) < 0)
         return NULL;
-    struct terminal *terminal = mem_alloc(sizeof(*terminal));
-    *terminal = (struct terminal){cooked, cooked};
+    struct terminal *terminal = MEM_NEW((struct terminal){cooked, cooked});
     cfmakeraw(&terminal->raw);
     terminal_raw_again(terminal);
     return terminal;

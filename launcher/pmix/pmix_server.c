@@ -19,9 +19,7 @@ struct pmix_server *pmix_server_load(const char *module_path, const struct pmix_
     const struct pmix_module *module = module_open(module_path, PMIX_MODULE_KIND, err);
     if (module == NULL)
         return NULL;
-    struct pmix_server *server = mem_alloc(sizeof(*server));
-    *server = (struct pmix_server){.module = module, .ops = *ops, .context = context};
-    return server;
+    return MEM_NEW((struct pmix_server){.module = module, .ops = *ops, .context = context});
 }
 
 /* The library comes with the module, so its own symbols are found through it. */

@@ -220,14 +220,14 @@ enum store_status publish_store_publish(struct publish_store *store,
         bytes += cost;
     }
     for (size_t i = 0; i < count; i++) {
-        struct published *data = mem_alloc(sizeof(*data));
-        *data = (struct published){.next = store->data,
-                                   .owner = owner_copy(owner),
-                                   .key = mem_strdup(items[i].key),
-                                   .range = range,
-                                   .keep = keep,
-                                   .bytes = mem_dup(items[i].bytes, items[i].length),
-                                   .length = items[i].length};
+        struct published *data =
+            MEM_NEW((struct published){.next = store->data,
+                                       .owner = owner_copy(owner),
+                                       .key = mem_strdup(items[i].key),
+                                       .range = range,
+                                       .keep = keep,
+                                       .bytes = mem_dup(items[i].bytes, items[i].length),
+                                       .length = items[i].length});
         store->data = data;
         store->count++;
     }
@@ -240,13 +240,12 @@ void publish_store_lookup(struct publish_store *store, const struct store_owner 
                           enum store_range range, char *const *keys, size_t wait_for,
                           int64_t deadline_ms, store_answer_fn *answer_fn, void *context)
 {
-    struct waiter *waiter = mem_alloc(sizeof(*waiter));
-    *waiter = (struct waiter){.who = owner_copy(who),
-                              .range = range,
-                              .wait_for = wait_for,
-                              .deadline_ms = deadline_ms,
-                              .answer = answer_fn,
-                              .context = context};
+    struct waiter *waiter = MEM_NEW((struct waiter){.who = owner_copy(who),
+                                                    .range = range,
+                                                    .wait_for = wait_for,
+                                                    .deadline_ms = deadline_ms,
+                                                    .answer = answer_fn,
+                                                    .context = context});
     strv_copy(&waiter->keys, keys);
     if (waiter->wait_for > waiter->keys.count)
         waiter->wait_for = waiter->keys.count;

@@ -40,9 +40,8 @@ rendezvous_connection_create(struct loop *loop, int fd, uint64_t token,
                              struct rendezvous_connection_list *busy,
                              void (*ready)(void *context, uint64_t token, int what), void *context)
 {
-    struct rendezvous_connection *connection = mem_alloc(sizeof(*connection));
-    *connection = (struct rendezvous_connection){
-        .loop = loop, .fd = fd, .token = token, .busy = busy, .ready = ready, .context = context};
+    struct rendezvous_connection *connection = MEM_NEW((struct rendezvous_connection){
+        .loop = loop, .fd = fd, .token = token, .busy = busy, .ready = ready, .context = context});
     connection->parser = http_parser_create(RENDEZVOUS_BODY_MAX);
     buf_init(&connection->output, (size_t)RENDEZVOUS_BODY_MAX + HTTP_HEAD_MAX);
     list_append(connection);

@@ -224,9 +224,8 @@ struct rendezvous_server *rendezvous_server_create(struct loop *loop,
                                                    const struct rendezvous_server_ops *ops,
                                                    void *context, struct error *err)
 {
-    struct rendezvous_server *server = mem_alloc(sizeof(*server));
-    *server = (struct rendezvous_server){
-        .loop = loop, .ops = ops, .context = context, .fd = -1, .busy_ms = BUSY_MS};
+    struct rendezvous_server *server = MEM_NEW((struct rendezvous_server){
+        .loop = loop, .ops = ops, .context = context, .fd = -1, .busy_ms = BUSY_MS});
     TAILQ_INIT(&server->busy.connections);
     server->bytes_limit = BYTES_MAX;
     server->uid = geteuid();

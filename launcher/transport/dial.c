@@ -216,14 +216,13 @@ struct dial *dial_start(struct loop *loop, const struct resolve_result *addresse
                         void (*done)(void *context, const struct dial_result *result),
                         void *context)
 {
-    struct dial *dial = mem_alloc(sizeof(*dial));
-    *dial = (struct dial){.loop = loop,
-                          .count = addresses->count,
-                          .port = port,
-                          .limit_ms = limit_ms,
-                          .dead_after_ms = dead_after_ms,
-                          .done = done,
-                          .context = context};
+    struct dial *dial = MEM_NEW((struct dial){.loop = loop,
+                                              .count = addresses->count,
+                                              .port = port,
+                                              .limit_ms = limit_ms,
+                                              .dead_after_ms = dead_after_ms,
+                                              .done = done,
+                                              .context = context});
     dial->attempts = mem_array(dial->count, sizeof(*dial->attempts));
     size_t order[RESOLVE_ADDRESSES_MAX];
     dial_order(addresses, order);

@@ -333,8 +333,8 @@ static void guest_create(void *context, int fd, const struct sockaddr_storage *a
         close(fd);
         return;
     }
-    struct dial_back_guest *guest = mem_alloc(sizeof(*guest));
-    *guest = (struct dial_back_guest){.dial = dial, .end = {module, session, fd}};
+    struct dial_back_guest *guest =
+        MEM_NEW((struct dial_back_guest){.dial = dial, .end = {module, session, fd}});
     dial_address_text(address, guest->peer, sizeof(guest->peer));
     tcp_options_set(fd, dial->config.dead_after_ms);
     TAILQ_INSERT_TAIL(&dial->guests, guest, place);
@@ -400,8 +400,7 @@ static int open_port(struct dial_back *dial, struct error *err)
 
 struct dial_back *dial_back_create(const struct dial_back_config *config, struct error *err)
 {
-    struct dial_back *dial = mem_alloc(sizeof(*dial));
-    *dial = (struct dial_back){.config = *config};
+    struct dial_back *dial = MEM_NEW((struct dial_back){.config = *config});
     TAILQ_INIT(&dial->guests);
     TAILQ_INIT(&dial->claims);
     if (make_key(dial, err) == 0 && open_port(dial, err) == 0)
@@ -437,9 +436,8 @@ const char *dial_back_key(const struct dial_back *dial)
 struct dial_back_claim *dial_back_expect(struct dial_back *dial, const char *name,
                                          const struct dial_back_events *events, void *context)
 {
-    struct dial_back_claim *claim = mem_alloc(sizeof(*claim));
-    *claim = (struct dial_back_claim){
-        .dial = dial, .name = mem_strdup(name), .events = events, .context = context};
+    struct dial_back_claim *claim = MEM_NEW((struct dial_back_claim){
+        .dial = dial, .name = mem_strdup(name), .events = events, .context = context});
     TAILQ_INSERT_TAIL(&dial->claims, claim, place);
     return claim;
 }

@@ -242,14 +242,12 @@ struct resolver *resolver_create(struct loop *loop, resolve_lookup lookup, struc
         error_errno(err, errno, "cannot create an event descriptor");
         return NULL;
     }
-    struct resolve_shared *shared = mem_alloc(sizeof(*shared));
-    *shared = (struct resolve_shared){
-        .holders = 1, .event_fd = event_fd, .lookup = lookup == NULL ? lookup_here : lookup};
+    struct resolve_shared *shared = MEM_NEW((struct resolve_shared){
+        .holders = 1, .event_fd = event_fd, .lookup = lookup == NULL ? lookup_here : lookup});
     STAILQ_INIT(&shared->wanted);
     STAILQ_INIT(&shared->ready);
     pthread_mutex_init(&shared->lock, NULL);
-    struct resolver *resolver = mem_alloc(sizeof(*resolver));
-    *resolver = (struct resolver){.loop = loop, .shared = shared};
+    struct resolver *resolver = MEM_NEW((struct resolver){.loop = loop, .shared = shared});
     resolver->watch = loop_fd_create(loop, event_fd, answers_ready, resolver);
     return resolver;
 }
@@ -271,8 +269,8 @@ void resolver_destroy(struct resolver *resolver)
 static void request_look_up(struct resolve_request *request)
 {
     struct resolve_shared *shared = request->resolver->shared;
-    struct resolve_job *job = mem_alloc(sizeof(*job));
-    *job = (struct resolve_job){.name = mem_strdup(request->name), .family = request->family};
+    struct resolve_job *job =
+        MEM_NEW((struct resolve_job){.name = mem_strdup(request->name), .family = request->family});
     pthread_mutex_lock(&shared->lock);
     int errnum = start_thread(shared);
     if (errnum == 0)
@@ -291,13 +289,12 @@ struct resolve_request *
 resolver_ask(struct resolver *resolver, const char *name, int family, int64_t limit_ms,
              void (*done)(void *context, const struct resolve_result *result), void *context)
 {
-    struct resolve_request *request = mem_alloc(sizeof(*request));
-    *request = (struct resolve_request){.resolver = resolver,
-                                        .name = mem_strdup(name),
-                                        .family = family,
-                                        .limit_ms = limit_ms,
-                                        .done = done,
-                                        .context = context};
+    struct resolve_request *request = MEM_NEW((struct resolve_request){.resolver = resolver,
+                                                                       .name = mem_strdup(name),
+                                                                       .family = family,
+                                                                       .limit_ms = limit_ms,
+                                                                       .done = done,
+                                                                       .context = context});
     request->timer = loop_timer_create(resolver->loop, request_fire, request);
     struct addrinfo hints = {
         .ai_family = family, .ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST};

@@ -42,6 +42,12 @@ char *mem_strndup(const char *text, size_t length);
 /* Frees the text at `at`, and puts a copy of `text` there, which may be the old one, or NULL. */
 void mem_replace(char **at, const char *text);
 void *mem_dup(const void *bytes, size_t size);
+/* A copy of a compound literal, which is on the stack: MEM_NEW((struct x){.a = 1}). */
+#define MEM_NEW(...)                                                             \
+    ({                                                                           \
+        _Static_assert(sizeof(__VA_ARGS__) <= 16384, "too large for the stack"); \
+        (typeof(__VA_ARGS__) *)mem_dup(&(__VA_ARGS__), sizeof(__VA_ARGS__));     \
+    })
 /* Whole pages, zeroed. They go back to the kernel when they are freed. From malloc(), even a large
  * block can be a piece of the heap, where it leaves a hole. */
 void *mem_pages(size_t size);

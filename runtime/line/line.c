@@ -198,12 +198,11 @@ struct line_reader *line_reader_create(const char *address, uint32_t least_epoch
                                        const struct line_reader_ops *ops, void *context,
                                        struct error *err)
 {
-    struct line_reader *reader = mem_alloc(sizeof(*reader));
-    *reader = (struct line_reader){.ops = ops,
-                                   .context = context,
-                                   .least_epoch = least_epoch,
-                                   .stop = {-1, -1},
-                                   .line = line_open(address, err)};
+    struct line_reader *reader = MEM_NEW((struct line_reader){.ops = ops,
+                                                              .context = context,
+                                                              .least_epoch = least_epoch,
+                                                              .stop = {-1, -1},
+                                                              .line = line_open(address, err)});
     if (reader->line == NULL) {
         dispose(reader);
         return NULL;

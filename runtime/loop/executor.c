@@ -125,8 +125,7 @@ static void lane_stop(struct lane *lane)
 /* Its thread runs the operation. Takes what the action owns. */
 static void lane_add_take(struct lane *lane, struct action *action)
 {
-    struct lane_item *item = mem_alloc(sizeof *item);
-    *item = (struct lane_item){.action = *action};
+    struct lane_item *item = MEM_NEW((struct lane_item){.action = *action});
     *action = (struct action){0};
     pthread_mutex_lock(&lane->lock);
     *lane->end = item;

@@ -167,8 +167,7 @@ static struct passenger passenger_of(const struct flights *flights, const struct
 void flights_add(struct flights *flights, struct gpu_mark *end, const struct part *parts,
                  size_t count, const struct outcome *outcomes, int64_t now_ns)
 {
-    struct flight *flight = mem_alloc(sizeof *flight);
-    *flight = (struct flight){.end = end, .count = count};
+    struct flight *flight = MEM_NEW((struct flight){.end = end, .count = count});
     flight->passengers = mem_array(count, sizeof *flight->passengers);
     for (size_t i = 0; i < count; i++)
         flight->passengers[i] = passenger_of(flights, &parts[i], outcomes, i);

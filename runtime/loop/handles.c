@@ -247,9 +247,8 @@ static void finish(struct handles *handles, struct handle *handle)
         pthread_cond_signal(handle->waiter);
     if (handle->callback == NULL)
         return;
-    struct callback *call = mem_alloc(sizeof *call);
-    *call = (struct callback){handle->callback, handle->context, handle->number,
-                              handle->status,   !handle->kept,   NULL};
+    struct callback *call = MEM_NEW((struct callback){
+        handle->callback, handle->context, handle->number, handle->status, !handle->kept, NULL});
     *handles->end = call;
     handles->end = &call->next;
     pthread_cond_signal(&handles->called);

@@ -57,9 +57,7 @@ struct timeline_text {
 
 struct timeline_text *timeline_text_create(int64_t origin_ns)
 {
-    struct timeline_text *text = mem_alloc(sizeof(*text));
-    text->origin_ns = origin_ns;
-    return text;
+    return MEM_NEW((struct timeline_text){.origin_ns = origin_ns});
 }
 
 void timeline_text_destroy(struct timeline_text *text)

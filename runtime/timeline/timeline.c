@@ -328,8 +328,7 @@ const struct trace *timeline_trace(struct timeline *timeline)
 static int open_file(struct timeline *timeline, const char *path, bool mark_cycles,
                      struct error *err)
 {
-    struct writing *writing = mem_alloc(sizeof(*writing));
-    *writing = (struct writing){.timeline = timeline};
+    struct writing *writing = MEM_NEW((struct writing){.timeline = timeline});
     if (file_open(&writing->file, path, err) < 0) {
         free(writing);
         return -1;

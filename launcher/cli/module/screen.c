@@ -39,8 +39,7 @@ static struct screen *open_screen(void)
         delscreen(terminal);
         return NULL;
     }
-    struct screen *screen = mem_alloc(sizeof(*screen));
-    *screen = (struct screen){.terminal = terminal};
+    struct screen *screen = MEM_NEW((struct screen){.terminal = terminal});
     set_term(terminal);
     raw();
     noecho();

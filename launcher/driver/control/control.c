@@ -223,9 +223,8 @@ static struct control_peer *control_peer_create_take(struct loop *loop, int fd, 
                                                      const struct control_peer_owner *owner,
                                                      void *context)
 {
-    struct control_peer *peer = mem_alloc(sizeof(*peer));
-    *peer = (struct control_peer){
-        .answers = answers, .by_root = by_root, .fd = fd, .owner = owner, .context = context};
+    struct control_peer *peer = MEM_NEW((struct control_peer){
+        .answers = answers, .by_root = by_root, .fd = fd, .owner = owner, .context = context});
     buf_init(&peer->in, CONTROL_LINE_MAX + CHUNK + 1);
     buf_init(&peer->out, ANSWER_MAX);
     peer->idle = loop_timer_create(loop, idle_over, peer);
@@ -388,8 +387,8 @@ static int open_socket(struct control *control, struct error *err)
 struct control *control_create(struct loop *loop, int folder, const struct control_answers *answers,
                                struct error *err)
 {
-    struct control *control = mem_alloc(sizeof(*control));
-    *control = (struct control){.loop = loop, .answers = *answers, .folder = folder, .fd = -1};
+    struct control *control =
+        MEM_NEW((struct control){.loop = loop, .answers = *answers, .folder = folder, .fd = -1});
     control->job = mem_strdup(answers->job);
     control->answers.job = control->job;
     if (open_socket(control, err) < 0) {

@@ -151,9 +151,7 @@ static struct job_record *open_named(int folder, const char *name)
     int fd = open_locked(folder, file);
     if (fd < 0)
         return NULL;
-    struct job_record *record = mem_alloc(sizeof(*record));
-    *record = (struct job_record){.folder = folder, .fd = fd, .name = mem_strdup(name)};
-    return record;
+    return MEM_NEW((struct job_record){.folder = folder, .fd = fd, .name = mem_strdup(name)});
 }
 
 struct job_record *job_record_create(int folder, const char *job, const json_t *facts,

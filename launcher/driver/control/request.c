@@ -20,9 +20,7 @@ struct control_later *control_later_create(void (*answer)(void *context, const j
                                            int (*give)(void *context, const json_t *reply),
                                            void *context)
 {
-    struct control_later *later = mem_alloc(sizeof(*later));
-    *later = (struct control_later){.answer = answer, .give = give, .context = context};
-    return later;
+    return MEM_NEW((struct control_later){.answer = answer, .give = give, .context = context});
 }
 
 bool control_later_is_taken(const struct control_later *later)

@@ -266,8 +266,8 @@ struct discovery *discovery_create(const struct discovery_config *config,
                                    struct error *err)
 {
     struct error why = ERROR_INIT;
-    struct discovery *discovery = mem_alloc(sizeof(*discovery));
-    *discovery = (struct discovery){.config = *config, .ops = ops, .context = context};
+    struct discovery *discovery =
+        MEM_NEW((struct discovery){.config = *config, .ops = ops, .context = context});
     discovery->config.script = discovery->config.watch = NULL; /* copied where they are wanted */
     if (find_program(discovery, config, &why) < 0) {
         discovery_destroy(discovery);

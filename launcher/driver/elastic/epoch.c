@@ -116,9 +116,7 @@ struct elastic_epoch {
 
 struct elastic_epoch *elastic_epoch_create(struct elastic_hub *hub)
 {
-    struct elastic_epoch *epoch = mem_alloc(sizeof(*epoch));
-    *epoch = (struct elastic_epoch){.job = elastic_hub_job(hub), .hub = hub};
-    return epoch;
+    return MEM_NEW((struct elastic_epoch){.job = elastic_hub_job(hub), .hub = hub});
 }
 
 void elastic_epoch_destroy(struct elastic_epoch *epoch)

@@ -86,8 +86,8 @@ static void tick(void *context)
 struct elastic_hub *elastic_hub_create(struct job *job, const struct elastic_config *config,
                                        const struct elastic_hub_ops *ops, void *context)
 {
-    struct elastic_hub *hub = mem_alloc(sizeof(*hub));
-    *hub = (struct elastic_hub){.job = job, .ops = ops, .context = context};
+    struct elastic_hub *hub =
+        MEM_NEW((struct elastic_hub){.job = job, .ops = ops, .context = context});
     hub->core = elastic_create(config, job_running_ms(job));
     hub->timer = loop_timer_create(job->loop, tick, hub);
     return hub;

@@ -380,8 +380,8 @@ struct elastic_rendezvous *elastic_rendezvous_create(struct elastic_hub *hub)
                                                     .elastic = take_request,
                                                     .elastic_dropped = dropped,
                                                     .elastic_joins = joins};
-    struct elastic_rendezvous *own = mem_alloc(sizeof(*own));
-    *own = (struct elastic_rendezvous){.job = elastic_hub_job(hub), .hub = hub};
+    struct elastic_rendezvous *own =
+        MEM_NEW((struct elastic_rendezvous){.job = elastic_hub_job(hub), .hub = hub});
     job_rendezvous_take_elastic(own->job, &ops);
     return own;
 }

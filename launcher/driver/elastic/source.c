@@ -64,8 +64,7 @@ struct elastic_source *elastic_source_create(struct elastic_hub *hub, struct err
     static const struct discovery_ops ops = {.hosts = discovered, .failed = discovery_failed};
     const struct job *job = elastic_hub_job(hub);
     const struct settings *settings = job->settings;
-    struct elastic_source *source = mem_alloc(sizeof(*source));
-    *source = (struct elastic_source){.hub = hub};
+    struct elastic_source *source = MEM_NEW((struct elastic_source){.hub = hub});
     if (settings->host_discovery_script == NULL && settings->hosts_watch == NULL)
         return source;
     struct discovery_config config = {.loop = job->loop,

@@ -42,14 +42,12 @@ struct elastic_story {
 
 struct elastic_story *elastic_story_create(struct job *job)
 {
-    struct elastic_story *story = mem_alloc(sizeof(*story));
-    *story = (struct elastic_story){.job = job,
-                                    .epochs = json_array(),
-                                    .names = json_array(),
-                                    .last = json_array(),
-                                    .changes = json_object(),
-                                    .shown = json_array()};
-    return story;
+    return MEM_NEW((struct elastic_story){.job = job,
+                                          .epochs = json_array(),
+                                          .names = json_array(),
+                                          .last = json_array(),
+                                          .changes = json_object(),
+                                          .shown = json_array()});
 }
 
 void elastic_story_destroy(struct elastic_story *story)

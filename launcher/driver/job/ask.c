@@ -74,12 +74,11 @@ static void add_asker(struct ask *ask, ask_done *done, void *context)
 struct ask *ask_begin(struct job *job, const struct question *question, int64_t limit_ms,
                       ask_done *done, void *context)
 {
-    struct ask *ask = mem_alloc(sizeof(*ask));
-    *ask = (struct ask){.job = job,
-                        .next = job_part(job, asks)->first,
-                        .question = question,
-                        .number = ++job_part(job, asks)->number,
-                        .limit_ms = limit_ms};
+    struct ask *ask = MEM_NEW((struct ask){.job = job,
+                                           .next = job_part(job, asks)->first,
+                                           .question = question,
+                                           .number = ++job_part(job, asks)->number,
+                                           .limit_ms = limit_ms});
     ask->timer = loop_timer_create(job->loop, finish, ask);
     loop_timer_set(ask->timer, 0);
     job_part(job, asks)->first = ask;

@@ -47,8 +47,7 @@ uint64_t mpi_asks_add(struct mpi_asks *asks, uint32_t rank, int owner,
     struct ask *ask = map_get(&asks->by_rank, map_number(rank));
     bool new = ask == NULL;
     if (new) {
-        ask = mem_alloc(sizeof(*ask));
-        *ask = (struct ask){.rank = rank, .owner = owner};
+        ask = MEM_NEW((struct ask){.rank = rank, .owner = owner});
         map_put(&asks->by_rank, map_number(rank), ask);
     }
     MEM_ADD_ROOM(ask->askers, ask->count, ask->room) = *asker;

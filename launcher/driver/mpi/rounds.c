@@ -50,13 +50,13 @@ struct mpi_rounds *mpi_rounds_create(const struct plan *plan, const struct mpi_l
                                                     const struct mpi_answer *answer),
                                      void *context)
 {
-    struct mpi_rounds *rounds = mem_alloc(sizeof(*rounds));
-    *rounds = (struct mpi_rounds){.plan = plan,
-                                  .began_with = (size_t)plan->size,
-                                  .limits = *limits,
-                                  .answer = answer,
-                                  .context = context,
-                                  .lost = mem_array((size_t)plan->node_count, sizeof(bool))};
+    struct mpi_rounds *rounds =
+        MEM_NEW((struct mpi_rounds){.plan = plan,
+                                    .began_with = (size_t)plan->size,
+                                    .limits = *limits,
+                                    .answer = answer,
+                                    .context = context,
+                                    .lost = mem_array((size_t)plan->node_count, sizeof(bool))});
     TAILQ_INIT(&rounds->open);
     return rounds;
 }
@@ -203,12 +203,12 @@ static void need(struct round *round, int node)
 static struct round *add(struct mpi_rounds *rounds, const struct mpi_step *step)
 {
     const struct plan *plan = rounds->plan;
-    struct round *round = mem_alloc(sizeof(*round));
-    *round = (struct round){.key = mem_strdup(step->key),
-                            .ranks = mem_dup(step->ranks, step->rank_count * sizeof(*step->ranks)),
-                            .rank_count = step->rank_count,
-                            .on_demand = step->on_demand,
-                            .parts = mem_array((size_t)plan->node_count, sizeof(struct part))};
+    struct round *round = MEM_NEW(
+        (struct round){.key = mem_strdup(step->key),
+                       .ranks = mem_dup(step->ranks, step->rank_count * sizeof(*step->ranks)),
+                       .rank_count = step->rank_count,
+                       .on_demand = step->on_demand,
+                       .parts = mem_array((size_t)plan->node_count, sizeof(struct part))});
     for (size_t i = 0; i < step->rank_count; i++)
         need(round, plan->ranks[step->ranks[i]].node);
     for (size_t i = 0; i < rounds->began_with && step->rank_count == 0; i++)

@@ -242,8 +242,7 @@ static void set_traits(struct reach_node *node, const struct host_traits *traits
 void reach_add_node(struct job *job, struct node_link *link, const struct host_traits *traits)
 {
     struct reach *reach = job_part(job, reach);
-    struct reach_node *node = mem_alloc(sizeof(*node));
-    *node = (struct reach_node){.reach = reach, .link = link};
+    struct reach_node *node = MEM_NEW((struct reach_node){.reach = reach, .link = link});
     set_traits(node, traits);
     reach->nodes = mem_resize_array(reach->nodes, (size_t)link->index + 1, sizeof(*reach->nodes));
     reach->nodes[reach->count++] = node;

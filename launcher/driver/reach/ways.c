@@ -239,9 +239,7 @@ static int open_way(struct ways *ways, enum way way, struct error *err)
 
 struct ways *ways_create(struct job *job, const struct transport_room *room)
 {
-    struct ways *ways = mem_alloc(sizeof(*ways));
-    *ways = (struct ways){.job = job, .room = room};
-    return ways;
+    return MEM_NEW((struct ways){.job = job, .room = room});
 }
 
 const struct transport *ways_open(struct ways *ways, enum way way, struct error *err)

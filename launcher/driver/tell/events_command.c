@@ -34,8 +34,8 @@ struct events_command *events_command_create(const struct job *job, const char *
 {
     if (text == NULL)
         return NULL;
-    struct events_command *command = mem_alloc(sizeof(*command));
-    *command = (struct events_command){.job = job, .waiting = json_array()};
+    struct events_command *command =
+        MEM_NEW((struct events_command){.job = job, .waiting = json_array()});
     for (int i = 0; i < EVENTS_AT_ONCE; i++)
         command->slots[i].command = command;
     if (words_split(text, &command->argv, err) == 0)

@@ -97,8 +97,8 @@ static void write_dropped(void *context);
 struct line_log *line_log_create(struct loop *loop, struct output *output, const char *path,
                                  int64_t bytes)
 {
-    struct line_log *log = mem_alloc(sizeof(*log));
-    *log = (struct line_log){.output = output, .path = mem_strdup(path), .most = bytes / 2};
+    struct line_log *log =
+        MEM_NEW((struct line_log){.output = output, .path = mem_strdup(path), .most = bytes / 2});
     log->quiet = loop_timer_create(loop, write_dropped, log);
     open_file(log);
     return log;

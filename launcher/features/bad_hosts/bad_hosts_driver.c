@@ -104,8 +104,8 @@ static void run(struct thread_share *share)
 struct bad_hosts_write *bad_hosts_write_begin(const char *path, struct bad_host_list *news,
                                               int64_t now_s)
 {
-    struct bad_hosts_write *write = mem_alloc(sizeof(*write));
-    *write = (struct bad_hosts_write){.path = mem_strdup(path), .news = *news, .now_s = now_s};
+    struct bad_hosts_write *write =
+        MEM_NEW((struct bad_hosts_write){.path = mem_strdup(path), .news = *news, .now_s = now_s});
     *news = (struct bad_host_list){.count = 0};
     error_init(&write->err);
     int code = thread_share_start(&write->share, "bad-hosts", run, free_write);
@@ -300,8 +300,8 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (job->settings->bad_hosts == NULL)
         return 0;
-    struct bad_hosts *own = mem_alloc(sizeof(*own));
-    *own = (struct bad_hosts){.job = job, .path = job->settings->bad_hosts};
+    struct bad_hosts *own =
+        MEM_NEW((struct bad_hosts){.job = job, .path = job->settings->bad_hosts});
     own->timer = loop_timer_create(job->loop, tick, own);
     const char *text = job->request->bad_hosts == NULL ? "" : job->request->bad_hosts;
     bad_hosts_parse(text, strlen(text), own->path, now_s(), &own->known, NULL);

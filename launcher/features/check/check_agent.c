@@ -147,8 +147,7 @@ static struct check *own(struct agent *agent)
     struct check *check = agent_own(agent, check);
     if (check != NULL)
         return check;
-    check = mem_alloc(sizeof(*check));
-    *check = (struct check){.loop = agent->loop, .gpus = {.agent = agent}};
+    check = MEM_NEW((struct check){.loop = agent->loop, .gpus = {.agent = agent}});
     agent->own[AGENT_PART_check] = check;
     return check;
 }

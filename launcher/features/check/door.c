@@ -108,8 +108,7 @@ static void come(void *context, int fd, const struct sockaddr_storage *from)
         fd_close(&fd);
         return;
     }
-    struct guest *guest = mem_alloc(sizeof(*guest));
-    *guest = (struct guest){.door = door, .fd = fd};
+    struct guest *guest = MEM_NEW((struct guest){.door = door, .fd = fd});
     LIST_INSERT_HEAD(&door->guests, guest, others);
     door->count++;
     guest->timer = loop_timer_create(door->loop, guest_destroy, guest);
@@ -122,9 +121,8 @@ struct check_door *check_door_create(struct loop *loop, const char *address,
                                      const uint8_t token[CHECK_TOKEN], struct error *err)
 {
     static const struct listener_ops ops = {.come = come};
-    struct check_door *door = mem_alloc(sizeof(*door));
-    *door =
-        (struct check_door){.loop = loop, .patience_ms = PATIENCE_MS, .room = mem_alloc(READ_SIZE)};
+    struct check_door *door = MEM_NEW((struct check_door){
+        .loop = loop, .patience_ms = PATIENCE_MS, .room = mem_alloc(READ_SIZE)});
     memcpy(door->token, token, CHECK_TOKEN);
     door->listener = listener_create(loop, address, &ops, door, err);
     if (door->listener != NULL)
@@ -393,14 +391,13 @@ check_call_begin(struct loop *loop, const Hvdrun__ProbePeer *peer, int64_t limit
                  void (*done)(void *context, const struct check_call_result *result), void *context)
 {
     struct socket_address to;
-    struct check_call *call = mem_alloc(sizeof(*call));
-    *call = (struct check_call){.loop = loop,
-                                .fd = -1,
-                                .limit_ms = limit_ms,
-                                .transfer_ms = transfer_ms,
-                                .begun_ns = clock_mono_ns(),
-                                .done = done,
-                                .context = context};
+    struct check_call *call = MEM_NEW((struct check_call){.loop = loop,
+                                                          .fd = -1,
+                                                          .limit_ms = limit_ms,
+                                                          .transfer_ms = transfer_ms,
+                                                          .begun_ns = clock_mono_ns(),
+                                                          .done = done,
+                                                          .context = context});
     call->timer = loop_timer_create(loop, timer_fired, call);
     if (peer->token.len == CHECK_TOKEN)
         memcpy(call->token, peer->token.data, CHECK_TOKEN);

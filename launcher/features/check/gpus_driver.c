@@ -198,15 +198,15 @@ struct check_between *check_between_begin(struct job *job, struct check_result *
                                           const char *python, void (*done)(void *context),
                                           void *context)
 {
-    struct check_between *between = mem_alloc(sizeof(*between));
-    *between = (struct check_between){.job = job,
-                                      .result = result,
-                                      .python = python,
-                                      .round = -1,
-                                      .hosts = mem_array((size_t)result->count, sizeof(int)),
-                                      .peer = mem_array((size_t)result->count, sizeof(int)),
-                                      .done = done,
-                                      .context = context};
+    struct check_between *between =
+        MEM_NEW((struct check_between){.job = job,
+                                       .result = result,
+                                       .python = python,
+                                       .round = -1,
+                                       .hosts = mem_array((size_t)result->count, sizeof(int)),
+                                       .peer = mem_array((size_t)result->count, sizeof(int)),
+                                       .done = done,
+                                       .context = context});
     choose_hosts(between);
     next_round(between);
     return between;

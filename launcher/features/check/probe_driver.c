@@ -373,9 +373,8 @@ static int make_tokens(struct check_probe *probe)
 struct check_probe *check_probe_begin(struct job *job, struct check_result *result, bool net,
                                       void (*done)(void *context), void *context)
 {
-    struct check_probe *probe = mem_alloc(sizeof(*probe));
-    *probe = (struct check_probe){
-        .job = job, .result = result, .net = net, .done = done, .context = context};
+    struct check_probe *probe = MEM_NEW((struct check_probe){
+        .job = job, .result = result, .net = net, .done = done, .context = context});
     probe->hosts = mem_array((size_t)result->count, sizeof(*probe->hosts));
     probe->end = loop_timer_create(job->loop, end, probe);
     result->silence_s = CONNECT_MS / 1000;

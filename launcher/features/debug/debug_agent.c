@@ -372,14 +372,14 @@ static int open_session(struct session *session, const Hvdrun__SessionRequest *r
 static int begin(struct debug_desk *desk, const Hvdrun__SessionRequest *request, struct error *err)
 {
     struct loop *loop = desk->agent->loop;
-    struct session *session = mem_alloc(sizeof(*session));
-    *session = (struct session){.desk = desk,
-                                .number = request->session,
-                                .of_debugger = request->debugger && request->of_rank,
-                                .seat = request->seat,
-                                .worker = request->of_rank ? (pid_t)request->pid : 0,
-                                .master = -1,
-                                .input = -1};
+    struct session *session =
+        MEM_NEW((struct session){.desk = desk,
+                                 .number = request->session,
+                                 .of_debugger = request->debugger && request->of_rank,
+                                 .seat = request->seat,
+                                 .worker = request->of_rank ? (pid_t)request->pid : 0,
+                                 .master = -1,
+                                 .input = -1});
     buf_init(&session->in, SESSION_BODY_MAX);
     LIST_INSERT_HEAD(&desk->sessions, session, others);
     session->patience = loop_timer_create(loop, settle, session);

@@ -34,9 +34,7 @@ static int open_part(struct job *job, struct error *err)
         text = "";
     if (!job->kind->has_workers || (text[0] == '\0' && !for_tool))
         return 0;
-    struct debug_holds *holds = mem_alloc(sizeof(*holds));
-    *holds = (struct debug_holds){.text = text, .for_tool = for_tool};
-    job->own[PART_debug_holds] = holds;
+    job->own[PART_debug_holds] = MEM_NEW((struct debug_holds){.text = text, .for_tool = for_tool});
     return 0;
 }
 

@@ -379,8 +379,7 @@ int debug_open(struct job *job, const struct debug_target *target,
     struct debug *debug = job_part(job, debug);
     if (check_room(debug, target, err) < 0)
         return -1;
-    struct session *session = mem_alloc(sizeof(*session));
-    *session = (struct session){.debug = debug, .on = *target, .fd = -1};
+    struct session *session = MEM_NEW((struct session){.debug = debug, .on = *target, .fd = -1});
     session->number = ++debug->number;
     session->by = control_asker_text(&asked->asker);
     buf_init(&session->in, 2 * (SESSION_HEADER + SESSION_BODY_MAX));

@@ -55,9 +55,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers || job->kind->many_epochs)
         return 0;
-    struct mpir *mpir = mem_alloc(sizeof(*mpir));
-    *mpir = (struct mpir){.programs = STRV_INIT};
-    job->own[PART_mpir] = mpir;
+    job->own[PART_mpir] = MEM_NEW((struct mpir){.programs = STRV_INIT});
     return 0;
 }
 

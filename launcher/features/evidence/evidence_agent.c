@@ -180,11 +180,11 @@ static void collect(struct thread_share *share)
 
 struct flight_dumps *flight_dumps_create(struct flight_item *items_take, size_t count, size_t room)
 {
-    struct flight_dumps *dumps = mem_alloc(sizeof(*dumps));
-    *dumps = (struct flight_dumps){.items = items_take,
-                                   .count = count,
-                                   .room = room,
-                                   .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS};
+    struct flight_dumps *dumps =
+        MEM_NEW((struct flight_dumps){.items = items_take,
+                                      .count = count,
+                                      .room = room,
+                                      .deadline_ms = clock_mono_ms() + FLIGHT_WAIT_MS});
     if (thread_share_start(&dumps->share, "evidence", collect, free_dumps) != 0)
         dumps->deadline_ms = 0; /* all is missing */
     return dumps;
@@ -366,9 +366,8 @@ static struct evidence_desk *desk_of(struct agent *agent)
     struct evidence_desk *desk = agent_own(agent, evidence_desk);
     if (desk != NULL)
         return desk;
-    desk = mem_alloc(sizeof(*desk));
-    *desk = (struct evidence_desk){
-        .loop = agent->loop, .helpers = agent->helpers, .program = agent->helper_program};
+    desk = MEM_NEW((struct evidence_desk){
+        .loop = agent->loop, .helpers = agent->helpers, .program = agent->helper_program});
     desk->timer = loop_timer_create(desk->loop, look_for_dumps, desk);
     agent->own[AGENT_PART_evidence_desk] = desk;
     return desk;

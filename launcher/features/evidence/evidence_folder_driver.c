@@ -91,8 +91,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers)
         return 0;
-    struct evidence *evidence = mem_alloc(sizeof(*evidence));
-    *evidence = (struct evidence){.job = job};
+    struct evidence *evidence = MEM_NEW((struct evidence){.job = job});
     for (int i = 0; i < INCIDENT_KINDS; i++)
         evidence->pending[i].job = job;
     evidence->pause = loop_timer_create(job->loop, pause_over, evidence);

@@ -106,8 +106,7 @@ static int open_part(struct job *job, struct error *err)
         return 0;
     if (gpu_free_parse(job->settings->gpu_free, &limit, err) < 0)
         return -1;
-    struct gpu_free *own = mem_alloc(sizeof(*own));
-    *own = (struct gpu_free){.job = job, .limit = limit};
+    struct gpu_free *own = MEM_NEW((struct gpu_free){.job = job, .limit = limit});
     own->again = loop_timer_create(job->loop, ask_hosts, own);
     job->own[PART_gpu_free] = own;
     return 0;

@@ -252,9 +252,7 @@ struct hang_looks {
 
 struct hang_looks *hang_looks_create(struct job *job, struct hang *hang)
 {
-    struct hang_looks *looks = mem_alloc(sizeof(*looks));
-    *looks = (struct hang_looks){.job = job, .hang = hang};
-    return looks;
+    return MEM_NEW((struct hang_looks){.job = job, .hang = hang});
 }
 
 void hang_looks_destroy(struct hang_looks *looks)

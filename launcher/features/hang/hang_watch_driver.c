@@ -303,13 +303,12 @@ static int open_part(struct job *job, struct error *err)
         return -1;
     if (limits.warning_ms <= 0 && limits.hang_ms <= 0 && expects == NULL)
         return 0;
-    struct hang_watch *watch = mem_alloc(sizeof(*watch));
-    *watch = (struct hang_watch){.job = job,
-                                 .expects = expects,
-                                 .hang = hang_create(&limits, expects),
-                                 .ras = ras_facts_create(),
-                                 .stir = hang_stir_create(),
-                                 .stalls = stall_lines_create()};
+    struct hang_watch *watch = MEM_NEW((struct hang_watch){.job = job,
+                                                           .expects = expects,
+                                                           .hang = hang_create(&limits, expects),
+                                                           .ras = ras_facts_create(),
+                                                           .stir = hang_stir_create(),
+                                                           .stalls = stall_lines_create()});
     watch->looks = hang_looks_create(job, watch->hang);
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, hang_period_ms(watch->hang));

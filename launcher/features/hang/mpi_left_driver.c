@@ -253,9 +253,8 @@ static int open_part(struct job *job, struct error *err)
     if (!job->kind->has_workers || job->kind->many_epochs ||
         job->settings->on_hang != SET_ON_HANG_KILL)
         return 0;
-    struct mpi_left *left = mem_alloc(sizeof(*left));
-    *left = (struct mpi_left){.job = job, .period_ms = MPI_WAIT_PERIOD_MS};
-    job->own[PART_mpi_left] = left;
+    job->own[PART_mpi_left] =
+        MEM_NEW((struct mpi_left){.job = job, .period_ms = MPI_WAIT_PERIOD_MS});
     return 0;
 }
 

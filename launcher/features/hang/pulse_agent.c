@@ -93,9 +93,8 @@ static struct closer_look *closer_look_create(struct loop *loop, const struct cr
                                               struct gpu_sampler *gpus,
                                               const struct node_facts *facts)
 {
-    struct closer_look *look = mem_alloc(sizeof(*look));
-    *look = (struct closer_look){.loop = loop, .crews = crews, .gpus = gpus, .facts = facts};
-    return look;
+    return MEM_NEW(
+        (struct closer_look){.loop = loop, .crews = crews, .gpus = gpus, .facts = facts});
 }
 
 static void closer_look_destroy(struct closer_look *look)

@@ -172,12 +172,12 @@ struct ras_client *ras_client_create(struct loop *loop, const char *address,
                                      void (*done)(void *context, const char *text, size_t length),
                                      void *context)
 {
-    struct ras_client *client = mem_alloc(sizeof(*client));
-    *client = (struct ras_client){.loop = loop,
-                                  .fd = -1,
-                                  .end_ms = clock_mono_ms() + RAS_WHOLE_MS,
-                                  .done = done,
-                                  .context = context};
+    struct ras_client *client =
+        MEM_NEW((struct ras_client){.loop = loop,
+                                    .fd = -1,
+                                    .end_ms = clock_mono_ms() + RAS_WHOLE_MS,
+                                    .done = done,
+                                    .context = context});
     if (!read_address(client, address)) {
         free(client);
         return NULL;

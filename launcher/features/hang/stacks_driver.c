@@ -111,8 +111,7 @@ static int ask(struct stacks_request *stacks, const struct control_asked *asked,
     bool native = json_is_true(json_object_get(asked->request, "native"));
     if (job->ranks.running == 0)
         return error_set(err, "no rank runs");
-    struct request *request = mem_alloc(sizeof(*request));
-    *request = (struct request){.count = job->plan->size};
+    struct request *request = MEM_NEW((struct request){.count = job->plan->size});
     if (ranks != NULL)
         request->wanted = mem_array((size_t)request->count + 1, sizeof(*request->wanted));
     if (ranks != NULL && parse_ranks(ranks, request->count - 1, want, request, err) < 0) {
@@ -140,9 +139,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers)
         return 0;
-    struct stacks_request *stacks = mem_alloc(sizeof(*stacks));
-    *stacks = (struct stacks_request){.job = job};
-    job->own[PART_stacks_request] = stacks;
+    job->own[PART_stacks_request] = MEM_NEW((struct stacks_request){.job = job});
     return 0;
 }
 

@@ -241,8 +241,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers)
         return 0;
-    struct libraries *libraries = mem_alloc(sizeof(*libraries));
-    *libraries = (struct libraries){.job = job};
+    struct libraries *libraries = MEM_NEW((struct libraries){.job = job});
     libraries->timer = loop_timer_create(job->loop, look, libraries);
     job->own[PART_libraries] = libraries;
     return 0;

@@ -125,8 +125,8 @@ struct metrics_server {
 static struct waiting *waiting_create(struct metrics_server *server, struct http_request *request,
                                       answer_later *answer)
 {
-    struct waiting *waiting = mem_alloc(sizeof(*waiting));
-    *waiting = (struct waiting){.server = server, .request = request, .answer = answer};
+    struct waiting *waiting =
+        MEM_NEW((struct waiting){.server = server, .request = request, .answer = answer});
     LIST_INSERT_HEAD(&server->waiting, waiting, others);
     return waiting;
 }
@@ -320,8 +320,8 @@ static void asked(void *context, struct http_request *request, const struct http
 struct metrics_server *metrics_server_create(struct job *job, const struct listen_address *address,
                                              struct error *err)
 {
-    struct metrics_server *server = mem_alloc(sizeof(*server));
-    *server = (struct metrics_server){.job = job, .job_text = BUF_INIT(METRICS_TEXT_MAX)};
+    struct metrics_server *server =
+        MEM_NEW((struct metrics_server){.job = job, .job_text = BUF_INIT(METRICS_TEXT_MAX)});
     if (gate_init(&server->gate, address, err) == 0)
         server->http = http_server_create(job->loop, address, asked, server, err);
     if (server->http == NULL) {

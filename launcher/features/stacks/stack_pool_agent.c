@@ -114,8 +114,8 @@ static void idle_over(void *context)
 struct stack_pool *stack_pool_create(struct loop *loop, struct helpers *helpers,
                                      const char *program)
 {
-    struct stack_pool *pool = mem_alloc(sizeof(*pool));
-    *pool = (struct stack_pool){.loop = loop, .helpers = helpers, .program = program};
+    struct stack_pool *pool =
+        MEM_NEW((struct stack_pool){.loop = loop, .helpers = helpers, .program = program});
     pool->idle = loop_timer_create(loop, idle_over, pool);
     return pool;
 }
@@ -286,9 +286,8 @@ static void helper_exited(void *context, int wait_status)
 static struct helper *start(struct stack_pool *pool, struct error *err)
 {
     int door = -1;
-    struct helper *helper = mem_alloc(sizeof(*helper));
-    *helper =
-        (struct helper){.pool = pool, .fd = -1, .bytes = BUF_INIT(STACK_ANSWER_BYTES + 65536)};
+    struct helper *helper = MEM_NEW(
+        (struct helper){.pool = pool, .fd = -1, .bytes = BUF_INIT(STACK_ANSWER_BYTES + 65536)});
     helper->pid = stack_helper_start(pool->helpers, pool->program, helper_exited, helper,
                                      &helper->fd, &door, err);
     if (helper->pid < 0) {
@@ -453,17 +452,17 @@ struct stack_look *stack_pool_look(struct stack_pool *pool, struct stack_item *i
                                    enum look_depth depth, int64_t limit_ms,
                                    void (*done)(void *context), void *context)
 {
-    struct stack_look *look = mem_alloc(sizeof(*look));
-    *look = (struct stack_look){.pool = pool,
-                                .items = items,
-                                .count = count,
-                                .depth = depth,
-                                .number = ++pool->looks,
-                                .wanted = helpers_at_first(depth > LOOK_PYTHON),
-                                .deadline_ns = clock_mono_ns() + limit_ms * 1000000,
-                                .answered_ms = clock_mono_ms(),
-                                .finished = done,
-                                .context = context};
+    struct stack_look *look =
+        MEM_NEW((struct stack_look){.pool = pool,
+                                    .items = items,
+                                    .count = count,
+                                    .depth = depth,
+                                    .number = ++pool->looks,
+                                    .wanted = helpers_at_first(depth > LOOK_PYTHON),
+                                    .deadline_ns = clock_mono_ns() + limit_ms * 1000000,
+                                    .answered_ms = clock_mono_ms(),
+                                    .finished = done,
+                                    .context = context});
     look->timer = loop_timer_create(pool->loop, tick, look);
     make_order(look);
     for (size_t i = 0; i < count; i++) {

@@ -239,8 +239,7 @@ static void add_contents(struct map *map, const struct neighbour *in)
 {
     for (size_t i = 0; i < in->list.content_count; i++) {
         const struct stage_file *file = &in->list.files[in->list.contents[i]];
-        struct found *found = mem_alloc(sizeof(*found));
-        *found = (struct found){in, file};
+        struct found *found = MEM_NEW((struct found){in, file});
         free(map_put(map, map_bytes(file->hash, SHA256_SIZE), found));
     }
 }

@@ -299,8 +299,7 @@ static bool delays(struct job *job, struct node_link *node)
         return false;
     if (node == NULL)
         return !TAILQ_EMPTY(&own->nodes);
-    struct staged_node *added = mem_alloc(sizeof(*added));
-    *added = (struct staged_node){.node = node};
+    struct staged_node *added = MEM_NEW((struct staged_node){.node = node});
     TAILQ_INSERT_HEAD(&own->nodes, added, others);
     own->node_count++;
     if (own->listed)

@@ -31,9 +31,7 @@ struct stragglers {
 
 struct stragglers *stragglers_create(int64_t window_ms)
 {
-    struct stragglers *stragglers = mem_alloc(sizeof(*stragglers));
-    *stragglers = (struct stragglers){.window_ms = window_ms};
-    return stragglers;
+    return MEM_NEW((struct stragglers){.window_ms = window_ms});
 }
 
 void stragglers_destroy(struct stragglers *stragglers)

@@ -60,8 +60,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers || job->settings->straggler_time <= 0)
         return 0;
-    struct straggler_watch *watch = mem_alloc(sizeof(*watch));
-    *watch = (struct straggler_watch){.job = job};
+    struct straggler_watch *watch = MEM_NEW((struct straggler_watch){.job = job});
     watch->stragglers = stragglers_create(job->settings->straggler_time);
     watch->tick = loop_timer_create(job->loop, tick, watch);
     loop_timer_set(watch->tick, stragglers_period_ms(watch->stragglers));

@@ -82,8 +82,7 @@ static struct torch_desk *desk_of(struct agent *agent)
 {
     struct torch_desk *desk = agent_own(agent, torch_desk);
     if (desk == NULL) {
-        desk = mem_alloc(sizeof(*desk));
-        *desk = (struct torch_desk){.held = -1};
+        desk = MEM_NEW((struct torch_desk){.held = -1});
         agent->own[AGENT_PART_torch_desk] = desk;
     }
     return desk;

@@ -65,8 +65,8 @@ void torch_keys_let_go(struct torch_keys *keys, struct shared_block *value)
         shared_block_release(value);
         return;
     }
-    struct torch_element *element = mem_alloc(sizeof(*element));
-    *element = (struct torch_element){.next = keys->replaced, .value = value};
+    struct torch_element *element =
+        MEM_NEW((struct torch_element){.next = keys->replaced, .value = value});
     keys->replaced = element;
     keys->used += value->length + SMALL_COST; /* no more than it was when a key had it */
     keys->pinned += value->length;
@@ -167,8 +167,8 @@ int torch_keys_push(struct torch_keys *keys, struct torch_bytes name, struct tor
     struct torch_key *key = key_with_room(keys, name, value.length + 2 * SMALL_COST);
     if (key == NULL)
         return -1;
-    struct torch_element *element = mem_alloc(sizeof(*element));
-    *element = (struct torch_element){.value = block_of(value, nothing)};
+    struct torch_element *element =
+        MEM_NEW((struct torch_element){.value = block_of(value, nothing)});
     *key->last = element;
     key->last = &element->next;
     key->queued++;

@@ -197,8 +197,7 @@ static void come(void *context, int fd, const struct sockaddr_storage *from)
 {
     struct torch_server *server = context;
     int on = 1;
-    struct visitor *visitor = mem_alloc(sizeof(*visitor));
-    *visitor = (struct visitor){.server = server, .fd = fd};
+    struct visitor *visitor = MEM_NEW((struct visitor){.server = server, .fd = fd});
     name_peer(from, &visitor->peer);
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     /* a host that loses its power sends no end; its ranks may be idle for days */

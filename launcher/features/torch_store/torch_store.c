@@ -16,10 +16,8 @@
 
 struct torch_store *torch_store_create(size_t memory_limit, void (*answered)(void *owner))
 {
-    struct torch_store *store = mem_alloc(sizeof(*store));
-    *store = (struct torch_store){.keys = {.limit = memory_limit, .woken = torch_woken},
-                                  .answered = answered};
-    return store;
+    return MEM_NEW((struct torch_store){.keys = {.limit = memory_limit, .woken = torch_woken},
+                                        .answered = answered});
 }
 
 void torch_store_destroy(struct torch_store *store)
@@ -32,8 +30,7 @@ void torch_store_destroy(struct torch_store *store)
 
 struct torch_client *torch_store_join(struct torch_store *store, void *owner)
 {
-    struct torch_client *client = mem_alloc(sizeof(*client));
-    *client = (struct torch_client){.store = store, .owner = owner};
+    struct torch_client *client = MEM_NEW((struct torch_client){.store = store, .owner = owner});
     buf_init(&client->in, QUERY_MAX);
     send_queue_init(&client->out, ANSWERS_MAX);
     client->wait.owner = client;

@@ -340,8 +340,7 @@ static int open_part(struct job *job, struct error *err)
     (void)err;
     if (!job->kind->has_workers || job->settings->torch_store == SET_TORCH_STORE_RANK0)
         return 0;
-    struct torch_waits *waits = mem_alloc(sizeof(*waits));
-    *waits = (struct torch_waits){.job = job, .absent = -1};
+    struct torch_waits *waits = MEM_NEW((struct torch_waits){.job = job, .absent = -1});
     waits->tick = loop_timer_create(job->loop, tick, waits);
     loop_timer_set(waits->tick, PERIOD_MS);
     job->own[PART_torch_waits] = waits;

@@ -37,14 +37,14 @@ struct tree_neighbours *neighbours_create(struct loop *loop, const struct tree_s
                                           int place, const uint8_t *key, int64_t dead_after_ms,
                                           const struct tree_neighbours_ops *ops, void *context)
 {
-    struct tree_neighbours *all = mem_alloc(sizeof(*all));
-    *all = (struct tree_neighbours){.loop = loop,
-                                    .shape = *shape,
-                                    .place = place,
-                                    .dead_after_ms = dead_after_ms,
-                                    .ops = ops,
-                                    .context = context,
-                                    .room = 4 * tree_children(shape, place) + 2};
+    struct tree_neighbours *all =
+        MEM_NEW((struct tree_neighbours){.loop = loop,
+                                         .shape = *shape,
+                                         .place = place,
+                                         .dead_after_ms = dead_after_ms,
+                                         .ops = ops,
+                                         .context = context,
+                                         .room = 4 * tree_children(shape, place) + 2});
     memcpy(all->key, key, sizeof(all->key));
     return all;
 }

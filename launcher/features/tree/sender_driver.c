@@ -107,9 +107,8 @@ void tree_sender_send(const struct tree_sender *sender, int place, bool own_link
                       enum frame_type type, uint32_t epoch, const ProtobufCMessage *message,
                       unsigned field, struct shared_block *block)
 {
-    struct sent *sent = mem_alloc(sizeof(*sent));
-    *sent = (struct sent){
-        .place = place, .type = type, .epoch = epoch, .block = shared_block_hold(block)};
+    struct sent *sent = MEM_NEW((struct sent){
+        .place = place, .type = type, .epoch = epoch, .block = shared_block_hold(block)});
     sent->head = message_head(message, field, block->length);
     sent->parcel.block = block;
     sent->parcel.block_bytes = block->length;

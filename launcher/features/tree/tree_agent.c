@@ -186,8 +186,7 @@ static struct tree_desk *get_desk(struct agent *agent, uint32_t place, uint32_t 
     }
     if (desk != NULL)
         return desk;
-    desk = mem_alloc(sizeof(*desk));
-    *desk = (struct tree_desk){.agent = agent, .shape = shape, .place = (int)place};
+    desk = MEM_NEW((struct tree_desk){.agent = agent, .shape = shape, .place = (int)place});
     desk->neighbours = neighbours_create(agent->loop, &shape, (int)place, key->data,
                                          dead_after_ms(agent), &ops, desk);
     agent->own[AGENT_PART_tree_desk] = desk;

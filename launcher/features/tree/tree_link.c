@@ -146,8 +146,8 @@ struct tree_link *tree_link_answer(struct loop *loop, int fd, const struct tree_
                                    int64_t dead_after_ms, const struct tree_link_ops *ops,
                                    void *context)
 {
-    struct tree_link *link = mem_alloc(sizeof(*link));
-    *link = (struct tree_link){.loop = loop, .fd = fd, .tls = tls, .ops = ops, .context = context};
+    struct tree_link *link = MEM_NEW(
+        (struct tree_link){.loop = loop, .fd = fd, .tls = tls, .ops = ops, .context = context});
     tcp_options_set(fd, dead_after_ms);
     link->watch = loop_fd_create(loop, fd, ready, link);
     link->limit = loop_timer_create(loop, limit_over, link);

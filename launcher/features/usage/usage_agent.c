@@ -362,8 +362,7 @@ static void answer(struct agent *agent, const struct asked *asked, const Protobu
     struct usage *usage = agent_own(agent, usage);
     (void)request;
     if (usage == NULL) {
-        usage = mem_alloc(sizeof(*usage));
-        *usage = (struct usage){.crews = agent->crews, .gpus = agent->gpus};
+        usage = MEM_NEW((struct usage){.crews = agent->crews, .gpus = agent->gpus});
         buf_init(&usage->scratch, USAGE_TEXT_MAX);
         agent->own[AGENT_PART_usage] = usage;
     }

@@ -378,8 +378,8 @@ static void soon(void *context)
 struct mother *mother_create(const struct mother_config *config, struct warm_kind *kind,
                              const sigset_t *mask)
 {
-    struct mother *mother = mem_alloc(sizeof(*mother));
-    *mother = (struct mother){.config = *config, .kind = *kind, .mask = mask, .go = -1};
+    struct mother *mother =
+        MEM_NEW((struct mother){.config = *config, .kind = *kind, .mask = mask, .go = -1});
     mother->process = (struct mother_process){.config = &mother->config,
                                               .heard = heard,
                                               .lost = lost,

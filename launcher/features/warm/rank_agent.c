@@ -57,8 +57,8 @@ static char *name_of(const struct child_spec *spec, char *const *words)
 
 struct warm_rank *warm_rank_create(const struct child_spec *spec, char *const *words, size_t skip)
 {
-    struct warm_rank *rank = mem_alloc(sizeof(*rank));
-    *rank = (struct warm_rank){.spec = *spec, .skip = skip, .fds = {-1, -1, -1, -1}};
+    struct warm_rank *rank =
+        MEM_NEW((struct warm_rank){.spec = *spec, .skip = skip, .fds = {-1, -1, -1, -1}});
     strv_copy(&rank->words, words);
     rank->name = name_of(spec, words);
     copy_arrays(rank);

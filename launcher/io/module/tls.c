@@ -160,9 +160,8 @@ static void destroy(struct tls_session *session)
 
 static struct tls_session *create(struct tls_party *party, int fd, struct error *err)
 {
-    struct tls_session *session = mem_alloc(sizeof(*session));
-    *session = (struct tls_session){.party = party,
-                                    .wants = {TLS_WANT_READ, TLS_WANT_READ, TLS_WANT_WRITE}};
+    struct tls_session *session = MEM_NEW((struct tls_session){
+        .party = party, .wants = {TLS_WANT_READ, TLS_WANT_READ, TLS_WANT_WRITE}});
     party->users++;
     ERR_clear_error();
     session->ssl = SSL_new(party->ctx);

@@ -45,8 +45,8 @@ static pmix_status_t push(const pmix_proc_t *proc, bool connected)
     struct server *server = server_active();
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
-    struct client_request *request = mem_alloc(sizeof(*request));
-    *request = (struct client_request){{.kind = &client_kind}, *proc, connected};
+    struct client_request *request =
+        MEM_NEW((struct client_request){{.kind = &client_kind}, *proc, connected});
     bridge_push(&server->bridge, &request->base);
     return PMIX_OPERATION_SUCCEEDED;
 }
@@ -145,14 +145,13 @@ pmix_status_t up_abort(const pmix_proc_t *proc, void *object, int status, const 
         whole_job = procs[i].rank == PMIX_RANK_WILDCARD;
     if (message == NULL || strcmp(message, NO_MESSAGE) == 0)
         message = "";
-    struct abort_request *request = mem_alloc(sizeof(*request));
-    *request = (struct abort_request){.base = {.kind = &abort_kind},
-                                      .proc = *proc,
-                                      .status = status,
-                                      .whole_job = whole_job,
-                                      .message = mem_strdup(message),
-                                      .done = done,
-                                      .done_data = done_data};
+    struct abort_request *request = MEM_NEW((struct abort_request){.base = {.kind = &abort_kind},
+                                                                   .proc = *proc,
+                                                                   .status = status,
+                                                                   .whole_job = whole_job,
+                                                                   .message = mem_strdup(message),
+                                                                   .done = done,
+                                                                   .done_data = done_data});
     bridge_push(&server->bridge, &request->base);
     return PMIX_SUCCESS;
 }
@@ -426,12 +425,12 @@ void up_log(const pmix_proc_t *client, const pmix_info_t data[], size_t ndata,
             done(PMIX_ERR_NOT_SUPPORTED, done_data);
         return;
     }
-    struct log_request *request = mem_alloc(sizeof(*request));
-    *request = (struct log_request){.base = {.kind = &log_kind},
-                                    .rank = (int)client->rank,
-                                    .library = strcmp(client->nspace, server->nspace) == 0,
-                                    .done = done,
-                                    .done_data = done_data};
+    struct log_request *request =
+        MEM_NEW((struct log_request){.base = {.kind = &log_kind},
+                                     .rank = (int)client->rank,
+                                     .library = strcmp(client->nspace, server->nspace) == 0,
+                                     .done = done,
+                                     .done_data = done_data});
     for (size_t i = 0; i < ndata; i++) {
         bool ours =
             PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDERR) || PMIX_CHECK_KEY(&data[i], PMIX_LOG_STDOUT);

@@ -168,8 +168,8 @@ pmix_status_t up_fence(const pmix_proc_t procs[], size_t nprocs, const pmix_info
     struct server *server = server_active();
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
-    struct fence_request *request = mem_alloc(sizeof(*request));
-    *request = (struct fence_request){{.finish = finish_fence}, done, done_data};
+    struct fence_request *request =
+        MEM_NEW((struct fence_request){{.finish = finish_fence}, done, done_data});
     collective_init(&request->collective, "fence", procs, nprocs, data, ndata);
     collective_push(server, &request->collective);
     return PMIX_SUCCESS;
@@ -205,8 +205,8 @@ static pmix_status_t push_connect(const char *operation, const pmix_proc_t *proc
     struct server *server = server_active();
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
-    struct connect_request *request = mem_alloc(sizeof(*request));
-    *request = (struct connect_request){{.finish = finish_connect}, done, done_data};
+    struct connect_request *request =
+        MEM_NEW((struct connect_request){{.finish = finish_connect}, done, done_data});
     collective_init(&request->collective, operation, procs, count, NULL, 0);
     collective_push(server, &request->collective);
     return PMIX_SUCCESS;

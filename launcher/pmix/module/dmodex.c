@@ -78,12 +78,12 @@ pmix_status_t up_modex(const pmix_proc_t *proc, const pmix_info_t info[], size_t
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     int64_t timeout = infos_number(info, ninfo, PMIX_TIMEOUT, 0);
-    struct modex_request *request = mem_alloc(sizeof(*request));
-    *request = (struct modex_request){{{.kind = &modex_kind}, -1},
-                                      timeout > 0 && timeout < INT32_MAX ? (int)timeout : 0,
-                                      *proc,
-                                      done,
-                                      done_data};
+    struct modex_request *request =
+        MEM_NEW((struct modex_request){{{.kind = &modex_kind}, -1},
+                                       timeout > 0 && timeout < INT32_MAX ? (int)timeout : 0,
+                                       *proc,
+                                       done,
+                                       done_data});
     bridge_push(&server->bridge, &request->waiting.base);
     return PMIX_SUCCESS;
 }
@@ -188,9 +188,8 @@ static const struct request_kind answer_kind = {answer_run, answer_drop};
 static void push_answer(struct server *server, uint64_t ask, bool ok, const void *bytes,
                         size_t length)
 {
-    struct answer_request *answer = mem_alloc(sizeof(*answer));
-    *answer =
-        (struct answer_request){{.kind = &answer_kind}, ask, ok, mem_dup(bytes, length), length};
+    struct answer_request *answer = MEM_NEW(
+        (struct answer_request){{.kind = &answer_kind}, ask, ok, mem_dup(bytes, length), length});
     bridge_push(&server->bridge, &answer->base);
 }
 
@@ -207,8 +206,7 @@ static void up_answer(pmix_status_t status, char *data, size_t length, void *con
 void modex_request(struct server *server, struct pmix_asker asker, int number)
 {
     const struct local *local = server_local(server, number);
-    struct ask *ask = mem_alloc(sizeof(*ask));
-    *ask = (struct ask){{{.kind = &ask_kind}, -1}, asker, number};
+    struct ask *ask = MEM_NEW((struct ask){{{.kind = &ask_kind}, -1}, asker, number});
     uint64_t id = bridge_park(&server->bridge, &ask->waiting.base);
     if (local == NULL) {
         ask_answer(server, id, false, NULL, 0);

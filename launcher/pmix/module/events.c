@@ -120,8 +120,8 @@ pmix_status_t up_notify(pmix_status_t code, const pmix_proc_t *source, pmix_data
     if (server->ops.event == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     struct event event = {code, *source, range, info, ninfo};
-    struct notify_request *request = mem_alloc(sizeof(*request));
-    *request = (struct notify_request){.base = {.kind = &notify_kind}};
+    struct notify_request *request =
+        MEM_NEW((struct notify_request){.base = {.kind = &notify_kind}});
     if (!pack(&event, &request->packed)) {
         free(request);
         return PMIX_ERR_PACK_FAILURE;

@@ -283,11 +283,10 @@ static void construct(struct server *server, struct group_request *request, uint
                       struct infos *list)
 {
     struct collective *collective = &request->collective;
-    struct group *group = mem_alloc(sizeof(*group));
-    *group = (struct group){.next = server->groups,
-                            .name = request->name,
-                            .members = collective->procs,
-                            .count = collective->count};
+    struct group *group = MEM_NEW((struct group){.next = server->groups,
+                                                 .name = request->name,
+                                                 .members = collective->procs,
+                                                 .count = collective->count});
     request->name = NULL;
     collective->procs = NULL;
     server->groups = group;

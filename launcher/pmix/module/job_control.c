@@ -141,13 +141,13 @@ pmix_status_t up_job_control(const pmix_proc_t *requestor, const pmix_proc_t tar
         return PMIX_ERR_BAD_PARAM;
     if (number == 0)
         return PMIX_OPERATION_SUCCEEDED;
-    struct control_request *request = mem_alloc(sizeof(*request));
-    *request = (struct control_request){.base = {.kind = &control_kind},
-                                        .targets = mem_dup(targets, ntargets * sizeof(*targets)),
-                                        .count = targets != NULL ? ntargets : 0,
-                                        .signal = number,
-                                        .done = done,
-                                        .done_data = done_data};
+    struct control_request *request =
+        MEM_NEW((struct control_request){.base = {.kind = &control_kind},
+                                         .targets = mem_dup(targets, ntargets * sizeof(*targets)),
+                                         .count = targets != NULL ? ntargets : 0,
+                                         .signal = number,
+                                         .done = done,
+                                         .done_data = done_data});
     bridge_push(&server->bridge, &request->base);
     return PMIX_SUCCESS;
 }

@@ -136,15 +136,15 @@ static void server_free(struct server *server)
 static struct server *start(const struct pmix_server_ops *ops, void *context, const char *tmpdir,
                             const char *hostname, struct error *err)
 {
-    struct server *server = mem_alloc(sizeof(*server));
-    *server = (struct server){.ops = *ops,
-                              .context = context,
-                              .poll_fd = -1,
-                              .timer_fd = -1,
-                              .modex_deadline_ms = -1,
-                              .nspace = mem_printf("hvdrun-agent-%d", (int)getpid()),
-                              .tmpdir = mem_strdup(tmpdir),
-                              .store = publish_store_create()};
+    struct server *server =
+        MEM_NEW((struct server){.ops = *ops,
+                                .context = context,
+                                .poll_fd = -1,
+                                .timer_fd = -1,
+                                .modex_deadline_ms = -1,
+                                .nspace = mem_printf("hvdrun-agent-%d", (int)getpid()),
+                                .tmpdir = mem_strdup(tmpdir),
+                                .store = publish_store_create()});
     if (open_descriptors(server, err) < 0 || !server_claim(server, err)) {
         server_free(server);
         return NULL;

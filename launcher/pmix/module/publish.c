@@ -190,9 +190,8 @@ static bool is_directive(const pmix_info_t *info)
 static struct store_call *call_new(int kind, const pmix_proc_t *proc, const pmix_info_t *info,
                                    size_t ninfo, pmix_status_t *status)
 {
-    struct store_call *call = mem_alloc(sizeof(*call));
-    *call =
-        (struct store_call){.base = {.kind = &store_kind}, .ask = {.kind = kind}, .proc = *proc};
+    struct store_call *call = MEM_NEW(
+        (struct store_call){.base = {.kind = &store_kind}, .ask = {.kind = kind}, .proc = *proc});
     *status = PMIX_SUCCESS;
     int64_t range = infos_number(info, ninfo, PMIX_RANGE, PMIX_RANGE_SESSION);
     int64_t keep = infos_number(info, ninfo, PMIX_PERSISTENCE, PMIX_PERSIST_SESSION);

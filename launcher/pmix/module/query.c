@@ -272,9 +272,8 @@ pmix_status_t up_query(pmix_proc_t *proc, pmix_query_t *queries, size_t nqueries
     if (server == NULL)
         return PMIX_ERR_NOT_SUPPORTED;
     bool of_tool = server->ops.processes != NULL;
-    struct query_request *request = mem_alloc(sizeof(*request));
-    *request =
-        (struct query_request){{.kind = &query_kind}, *proc, .done = done, .done_data = done_data};
+    struct query_request *request = MEM_NEW(
+        (struct query_request){{.kind = &query_kind}, *proc, .done = done, .done_data = done_data});
     for (size_t i = 0; i < nqueries; i++)
         add_keys(request, &queries[i], of_tool);
     if (of_tool && request->keys.count > KEYS_MAX) {

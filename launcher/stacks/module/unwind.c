@@ -120,8 +120,8 @@ static int remember_process(Dwfl_Module *module, void **userdata, const char *na
 
 static struct unwind_process *open_process(pid_t pid, char *trouble, size_t size)
 {
-    struct unwind_process *process = mem_alloc(sizeof(*process));
-    *process = (struct unwind_process){.dwfl = dwfl_begin(&callbacks), .pid = pid};
+    struct unwind_process *process =
+        MEM_NEW((struct unwind_process){.dwfl = dwfl_begin(&callbacks), .pid = pid});
     bool known = process->dwfl != NULL && dwfl_linux_proc_report(process->dwfl, pid) == 0 &&
                  dwfl_report_end(process->dwfl, NULL, NULL) == 0 &&
                  dwfl_getmodules(process->dwfl, remember_process, process, 0) == 0 &&

@@ -358,14 +358,13 @@ static void too_late(void *context)
 struct boot *boot_create(const struct boot_config *config, const struct boot_events *events,
                          void *context)
 {
-    struct boot *boot = mem_alloc(sizeof(*boot));
-    *boot = (struct boot){.config = *config,
-                          .events = events,
-                          .context = context,
-                          .stage = STAGE_START,
-                          .line = BUF_INIT(NOISE_MAX + 2 * PEEK),
-                          .out = BUF_INIT(BOOT_SCRIPT_MAX),
-                          .places = BUF_INIT(PLACES_MAX)};
+    struct boot *boot = MEM_NEW((struct boot){.config = *config,
+                                              .events = events,
+                                              .context = context,
+                                              .stage = STAGE_START,
+                                              .line = BUF_INIT(NOISE_MAX + 2 * PEEK),
+                                              .out = BUF_INIT(BOOT_SCRIPT_MAX),
+                                              .places = BUF_INIT(PLACES_MAX)});
     agent_image_hash(config->image);
     boot_marker(boot->marker);
     boot_script(config->image, boot->marker, config->unique, &boot->out);

@@ -109,8 +109,7 @@ struct dial_in *dial_in_create(const struct dial_in_settings *settings, struct e
         char *line AUTO_FREE = mem_printf(DIAL_SECRET_OPEN, settings->secret_file);
         settings->note(settings->context, LOG_WARNING, line);
     }
-    struct dial_in *in = mem_alloc(sizeof(*in));
-    *in = (struct dial_in){.settings = settings};
+    struct dial_in *in = MEM_NEW((struct dial_in){.settings = settings});
     struct dial_back_config config = {.loop = settings->room->loop,
                                       .module =
                                           module_open(settings->module_path, TLS_MODULE_KIND, err),
@@ -152,11 +151,10 @@ static struct transport_call *ops_call(void *context, const struct transport_tar
 {
     static const struct dial_back_events agent = {agent_up, agent_broken, agent_failed};
     struct dial_in *in = context;
-    struct dial_in_call *call = mem_alloc(sizeof(*call));
-    *call = (struct dial_in_call){.head = {dial_in_transport(in).ops},
-                                  .in = in,
-                                  .events = events,
-                                  .events_context = events_context};
+    struct dial_in_call *call = MEM_NEW((struct dial_in_call){.head = {dial_in_transport(in).ops},
+                                                              .in = in,
+                                                              .events = events,
+                                                              .events_context = events_context});
     call->timer = loop_timer_create(in->settings->room->loop, timer_fire, call);
     loop_timer_set(call->timer, 0);
     call->claim = dial_back_expect(in->dial, target->host, &agent, call);

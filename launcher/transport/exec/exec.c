@@ -297,15 +297,14 @@ static struct transport_call *exec_transport_call(void *context,
         TAILQ_INIT(&exec->queue);
         exec->turn = loop_timer_create(exec->room->loop, begin_next, exec);
     }
-    struct exec_call *call = mem_alloc(sizeof(*call));
-    *call = (struct exec_call){.head = {exec_transport(exec).ops},
-                               .exec = exec,
-                               .target = target,
-                               .events = events,
-                               .events_context = events_context,
-                               .fd = -1,
-                               .errors = STDERR_PIPE_INIT,
-                               .complaints = BUF_INIT(COMPLAINTS_MAX)};
+    struct exec_call *call = MEM_NEW((struct exec_call){.head = {exec_transport(exec).ops},
+                                                        .exec = exec,
+                                                        .target = target,
+                                                        .events = events,
+                                                        .events_context = events_context,
+                                                        .fd = -1,
+                                                        .errors = STDERR_PIPE_INIT,
+                                                        .complaints = BUF_INIT(COMPLAINTS_MAX)});
     call->last_words = loop_timer_create(exec->room->loop, last_words_over, call);
     TAILQ_INSERT_TAIL(&exec->queue, call, place);
     next_turn(exec);

@@ -127,8 +127,7 @@ static int open_parts(struct srun_transport *srun, struct error *err)
 struct srun_transport *srun_transport_create(const struct srun_settings *settings,
                                              struct error *err)
 {
-    struct srun_transport *srun = mem_alloc(sizeof(*srun));
-    *srun = (struct srun_transport){.settings = settings};
+    struct srun_transport *srun = MEM_NEW((struct srun_transport){.settings = settings});
     TAILQ_INIT(&srun->queue);
     srun->turn = loop_timer_create(settings->room->loop, turn_fire, srun);
     srun->tell_idle = loop_timer_create(settings->room->loop, became_idle, srun);
@@ -181,13 +180,12 @@ static struct transport_call *ops_call(void *context, const struct transport_tar
                                        const struct transport_events *events, void *events_context)
 {
     struct srun_transport *srun = context;
-    struct srun_call *call = mem_alloc(sizeof(*call));
-    *call = (struct srun_call){.head = {srun_transport(srun).ops},
-                               .srun = srun,
-                               .target = target,
-                               .called_ms = clock_mono_ms(),
-                               .events = events,
-                               .events_context = events_context};
+    struct srun_call *call = MEM_NEW((struct srun_call){.head = {srun_transport(srun).ops},
+                                                        .srun = srun,
+                                                        .target = target,
+                                                        .called_ms = clock_mono_ms(),
+                                                        .events = events,
+                                                        .events_context = events_context});
     TAILQ_INSERT_TAIL(&srun->queue, call, place);
     loop_timer_set(srun->turn, 0);
     return (struct transport_call *)call;

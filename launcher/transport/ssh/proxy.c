@@ -113,8 +113,8 @@ struct ssh_proxy *ssh_proxy_start(struct loop *loop, struct helpers *helpers, ch
     if (path == NULL)
         return NULL;
     int ends[2] AUTO_FD_PAIR = {-1, -1};
-    struct ssh_proxy *proxy = mem_alloc(sizeof(*proxy));
-    *proxy = (struct ssh_proxy){.helpers = helpers, .fd = -1, .errors = STDERR_PIPE_INIT};
+    struct ssh_proxy *proxy =
+        MEM_NEW((struct ssh_proxy){.helpers = helpers, .fd = -1, .errors = STDERR_PIPE_INIT});
     int errors_fd AUTO_FD = stderr_pipe_open(&proxy->errors, loop, NULL, NULL, NULL);
     if (errors_fd < 0 || fd_socketpair(ends) < 0 || fd_nonblock(ends[0]) < 0) {
         error_errno(err, errno, "cannot create the link to the proxy command");

@@ -326,12 +326,11 @@ static struct answer *answer_for(struct ssh_queries *queries, const struct ssh_w
             return answer;
     }
     look(queries);
-    answer = mem_alloc(sizeof(*answer));
-    *answer = (struct answer){.queries = queries,
-                              .host = mem_strdup(wanted->host),
-                              .user = mem_strdup(wanted->user),
-                              .identity = mem_strdup(wanted->identity),
-                              .port = wanted->port};
+    answer = MEM_NEW((struct answer){.queries = queries,
+                                     .host = mem_strdup(wanted->host),
+                                     .user = mem_strdup(wanted->user),
+                                     .identity = mem_strdup(wanted->identity),
+                                     .port = wanted->port});
     ssh_config_init(&answer->config);
     LIST_INSERT_HEAD(&queries->answers, answer, all);
     answer->why = identity_problem(queries, wanted);
@@ -349,9 +348,8 @@ struct ssh_question *ssh_query_ask(struct ssh_queries *queries, const struct ssh
                                                 const char *why),
                                    void *context)
 {
-    struct ssh_question *question = mem_alloc(sizeof(*question));
-    *question = (struct ssh_question){
-        .answer = answer_for(queries, wanted), .done = done, .context = context};
+    struct ssh_question *question = MEM_NEW((struct ssh_question){
+        .answer = answer_for(queries, wanted), .done = done, .context = context});
     question->timer = loop_timer_create(queries->settings->room->loop, question_fire, question);
     LIST_INSERT_HEAD(&queries->questions, question, all);
     if (question->answer->known)

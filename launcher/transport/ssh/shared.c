@@ -109,8 +109,7 @@ struct ssh_key_set *ssh_shared_keys(struct ssh_transport *ssh, const struct ssh_
                                          .agent_socket = config->agent_socket,
                                          .identities_only = config->identities_only};
     struct error err = ERROR_INIT;
-    set = mem_alloc(sizeof(*set));
-    *set = (struct ssh_key_set){.next = ssh->key_sets, .name = mem_strdup(name)};
+    set = MEM_NEW((struct ssh_key_set){.next = ssh->key_sets, .name = mem_strdup(name)});
     set->keys = ssh->module->keys_create(&keys, &set->notes, &err);
     if (set->keys == NULL)
         set->why = mem_strdup(err.text);

@@ -355,15 +355,14 @@ static struct transport_call *ops_call(void *context, const struct transport_tar
                                                                    .dropped = try_again,
                                                                    .not_ours = fall_back};
     struct ssh_transport *ssh = context;
-    struct ssh_call *call = mem_alloc(sizeof(*call));
-    *call = (struct ssh_call){.head = {ssh_transport(ssh).ops},
-                              .ssh = ssh,
-                              .target = target,
-                              .wanted = wanted_of(ssh->settings, target),
-                              .events = events,
-                              .events_context = events_context,
-                              .go = ask_config,
-                              .stage = STAGE_WAITING};
+    struct ssh_call *call = MEM_NEW((struct ssh_call){.head = {ssh_transport(ssh).ops},
+                                                      .ssh = ssh,
+                                                      .target = target,
+                                                      .wanted = wanted_of(ssh->settings, target),
+                                                      .events = events,
+                                                      .events_context = events_context,
+                                                      .go = ask_config,
+                                                      .stage = STAGE_WAITING});
     call->connection = (struct ssh_connection){
         .ssh = ssh, .asked_name = call->wanted.host, .events = &connection_events, .context = call};
     call->ticket = ssh_ticket_create(ssh->window, call);
@@ -409,11 +408,11 @@ static void idle_fire(void *context)
 
 struct ssh_transport *ssh_transport_create(const struct ssh_settings *settings)
 {
-    struct ssh_transport *ssh = mem_alloc(sizeof(*ssh));
-    *ssh = (struct ssh_transport){.settings = settings,
-                                  .loop = settings->room->loop,
-                                  .window = ssh_window_create(settings->window),
-                                  .queries = ssh_queries_create(settings)};
+    struct ssh_transport *ssh =
+        MEM_NEW((struct ssh_transport){.settings = settings,
+                                       .loop = settings->room->loop,
+                                       .window = ssh_window_create(settings->window),
+                                       .queries = ssh_queries_create(settings)});
     ssh->turn = loop_timer_create(ssh->loop, turn_fire, ssh);
     ssh->idle = loop_timer_create(ssh->loop, idle_fire, ssh);
     return ssh;

@@ -284,15 +284,14 @@ struct pump *pump_create(struct loop *loop, const struct ssh_module *module,
                          struct ssh_session *session, int ssh_fd, int local_fd,
                          const struct pump_events *events, void *context)
 {
-    struct pump *pump = mem_alloc(sizeof(*pump));
-    *pump = (struct pump){.loop = loop,
-                          .module = module,
-                          .session = session,
-                          .local_fd = local_fd,
-                          .read_size = READ_SIZE,
-                          .exit_status = -1,
-                          .events = *events,
-                          .context = context};
+    struct pump *pump = MEM_NEW((struct pump){.loop = loop,
+                                              .module = module,
+                                              .session = session,
+                                              .local_fd = local_fd,
+                                              .read_size = READ_SIZE,
+                                              .exit_status = -1,
+                                              .events = *events,
+                                              .context = context});
     fd_nonblock(local_fd);
     buf_init(&pump->to_host, 2 * PUMP_BUFFER);
     buf_init(&pump->from_host, 2 * PUMP_BUFFER);
@@ -399,8 +398,8 @@ struct ssh_stream *ssh_stream_create(const struct transport_room *room,
         error_errno(err, errno, "cannot create the local end of the connection");
         return NULL;
     }
-    struct ssh_stream *stream = mem_alloc(sizeof(*stream));
-    *stream = (struct ssh_stream){.far_fd = ends[1], .events = events, .context = context};
+    struct ssh_stream *stream =
+        MEM_NEW((struct ssh_stream){.far_fd = ends[1], .events = events, .context = context});
     stream->pump = pump_create(room->loop, module, session, ssh_fd, ends[0], &pump_events, stream);
     char *unique AUTO_FREE = mem_printf("%s-%d", room->job_id, node);
     const struct boot_config config = {.loop = room->loop,

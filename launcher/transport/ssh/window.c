@@ -82,8 +82,8 @@ void ssh_ticket_rest(struct ssh_ticket *ticket)
 
 struct ssh_ticket *ssh_ticket_create(struct ssh_window *window, void *context)
 {
-    struct ssh_ticket *ticket = mem_alloc(sizeof(*ticket));
-    *ticket = (struct ssh_ticket){.window = window, .state = WAITS, .context = context};
+    struct ssh_ticket *ticket =
+        MEM_NEW((struct ssh_ticket){.window = window, .state = WAITS, .context = context});
     TAILQ_INSERT_TAIL(&window->tickets, ticket, all);
     return ticket;
 }

@@ -172,8 +172,8 @@ static enum hvd_status mpi_comm_create(struct engine_world *world, uint64_t id, 
     enum hvd_status status = ranks_find(&world->place, ranks, count, &own, err);
     if (status != HVD_OK)
         return status;
-    struct engine_comm *made = mem_alloc(sizeof *made);
-    *made = (struct engine_comm){world, MPI_COMM_NULL, own, count, false};
+    struct engine_comm *made =
+        MEM_NEW((struct engine_comm){world, MPI_COMM_NULL, own, count, false});
     status = request_may_start(made, err);
     if (status == HVD_OK) {
         request_lock(world);

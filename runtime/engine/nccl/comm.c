@@ -78,14 +78,13 @@ static void *run(void *argument)
 
 static struct attempt *attempt_new(const struct nccl_setup *setup, struct error *err)
 {
-    struct attempt *attempt = mem_alloc(sizeof *attempt);
-    *attempt = (struct attempt){.cuda = *setup->gpu->cuda,
-                                .nccl = *setup->nccl,
-                                .device = setup->gpu->device,
-                                .rank = setup->rank,
-                                .size = setup->size,
-                                .id = setup->id,
-                                .err = ERROR_INIT};
+    struct attempt *attempt = MEM_NEW((struct attempt){.cuda = *setup->gpu->cuda,
+                                                       .nccl = *setup->nccl,
+                                                       .device = setup->gpu->device,
+                                                       .rank = setup->rank,
+                                                       .size = setup->size,
+                                                       .id = setup->id,
+                                                       .err = ERROR_INIT});
     int result = attempt->cuda.context_retain(&attempt->context, attempt->device);
     if (cuda_check(&attempt->cuda, result, "cuDevicePrimaryCtxRetain", err) != 0) {
         free(attempt);
