@@ -94,11 +94,6 @@ static bool is_same_folder(const struct job_list *one, const struct job_list *tw
            first.st_ino == second.st_ino;
 }
 
-static void add(struct job_lists *lists, struct job_list list)
-{
-    MEM_ADD(lists->items, lists->count) = list;
-}
-
 static void add_place(struct places *places, const char *tmpdir, const char *slurm_job)
 {
     char *path AUTO_FREE = job_folder_path_in(tmpdir);
@@ -116,7 +111,7 @@ static void add_place(struct places *places, const char *tmpdir, const char *slu
         }
     }
     MEM_ADD(places->tmpdirs, count) = mem_strdup(tmpdir);
-    add(&places->lists, list);
+    MEM_ADD(places->lists.items, places->lists.count) = list;
 }
 
 /* The place of a process of this user, if it belongs to the Slurm job. */
@@ -272,7 +267,7 @@ int control_slurm_jobs(struct control_words *words, struct job_list *list, struc
         if (result == 0 && i == at)
             take(&places, i, list);
         else if (result == 0 && words->command == CONTROL_PS)
-            add(more, places.lists.items[i]);
+            MEM_ADD(more->items, more->count) = places.lists.items[i];
         else
             job_list_destroy(&places.lists.items[i]);
         free(places.tmpdirs[i]);

@@ -58,11 +58,6 @@ static struct helper *find(const struct helpers *helpers, pid_t pid)
     return NULL;
 }
 
-static void add(struct helpers *helpers, const struct helper *helper)
-{
-    MEM_ADD_ROOM(helpers->items, helpers->count, helpers->room) = *helper;
-}
-
 pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
                     void (*exited)(void *context, int wait_status), void *context,
                     struct error *err)
@@ -77,13 +72,14 @@ pid_t helpers_start(struct helpers *helpers, const struct child_spec *spec,
     pid_t pid = child_spawn(&full, NULL, err);
     if (pid < 0)
         return -1;
-    add(helpers, &(struct helper){.pid = pid, .exited = exited, .context = context});
+    MEM_ADD_ROOM(helpers->items, helpers->count, helpers->room) =
+        (struct helper){.pid = pid, .exited = exited, .context = context};
     return pid;
 }
 
 void helpers_adopt(struct helpers *helpers, pid_t pid)
 {
-    add(helpers, &(struct helper){.pid = pid});
+    MEM_ADD_ROOM(helpers->items, helpers->count, helpers->room) = (struct helper){.pid = pid};
 }
 
 void helpers_forget(struct helpers *helpers, pid_t pid)

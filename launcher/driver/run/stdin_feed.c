@@ -171,11 +171,6 @@ static void readable(void *context, int what)
     pump(context);
 }
 
-static void add_target(struct stdin_feed *feed, int seat)
-{
-    MEM_ADD(feed->targets, feed->count) = (struct stdin_target){.seat = seat};
-}
-
 /* Before anything starts: can the standard input be read? */
 static int open_part(struct job *job, struct error *err)
 {
@@ -204,7 +199,7 @@ void stdin_feed_begin(struct job *job)
     int64_t wanted = job_stdin_rank(job);
     for (int rank = 0; rank < job->plan->size; rank++) {
         if (wanted == SET_RANK_ALL || wanted == rank)
-            add_target(feed, rank);
+            MEM_ADD(feed->targets, feed->count) = (struct stdin_target){.seat = rank};
     }
     feed->watch = loop_fd_create(job->loop, STDIN_FILENO, readable, feed);
     feed->retry = loop_timer_create(job->loop, pump_plain, feed);

@@ -82,8 +82,7 @@ int gpus_find(struct gpus *gpus, const void *pointer)
 
 static struct gpu *make(const struct cuda *cuda, int number, struct error *err)
 {
-    struct gpu *gpu = mem_alloc(sizeof *gpu);
-    *gpu = (struct gpu){.cuda = cuda, .number = number};
+    struct gpu *gpu = MEM_NEW((struct gpu){.cuda = cuda, .number = number});
     if (cuda_check(cuda, cuda->device_get(&gpu->device, number), "cuDeviceGet", err) != 0 ||
         cuda_check(cuda, cuda->context_retain(&gpu->context, gpu->device),
                    "cuDevicePrimaryCtxRetain", err) != 0) {
@@ -116,9 +115,8 @@ struct gpu *gpus_get(struct gpus *gpus, int number, struct error *err)
     struct gpu *gpu = known(gpus, number);
     if (gpu == NULL) {
         gpu = make(&gpus->cuda, number, err);
-        gpus->items = mem_one_more(gpus->items, gpus->count, &gpus->room, sizeof(struct gpu *));
         if (gpu != NULL)
-            gpus->items[gpus->count++] = gpu;
+            MEM_ADD_ROOM(gpus->items, gpus->count, gpus->room) = gpu;
     }
     pthread_mutex_unlock(&gpus->lock);
     return gpu;
@@ -170,8 +168,7 @@ struct gpu_mark *gpu_mark(struct gpu *gpu, void *stream, struct error *err)
         uint64_t number = ++gpu->marks;
         pthread_mutex_unlock(&gpu->lock);
         if (cuda_check(cuda, result, "cuEventRecord", err) == 0) {
-            mark = mem_alloc(sizeof *mark);
-            *mark = (struct gpu_mark){gpu, event, stream, number, 1};
+            mark = MEM_NEW((struct gpu_mark){gpu, event, stream, number, 1});
         } else {
             give_event(gpu, event);
         }
