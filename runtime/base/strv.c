@@ -115,8 +115,7 @@ const char *env_value(char *const *env, const char *name)
 
 const char *strv_env_get(const struct strv *v, const char *name)
 {
-    size_t length = strlen(name);
-    size_t i = env_find(v, 0, name, length);
+    size_t length = strlen(name), i = env_find(v, 0, name, length); /* it may lack the NULL */
     return i < v->count ? v->items[i] + length + 1 : NULL;
 }
 

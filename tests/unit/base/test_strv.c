@@ -121,6 +121,10 @@ static void test_environment(void **state)
     assert_null(strv_items(&v)[2]);
     strv_env_unset(&v, "PATH");
     assert_int_equal(v.count, 2);
+    char *pairs[] = {(char *)"A=1", (char *)"B=2"}; /* borrowed, as of a message */
+    const struct strv borrowed = {.items = pairs, .count = 1};
+    assert_string_equal(strv_env_get(&borrowed, "A"), "1");
+    assert_null(strv_env_get(&borrowed, "B"));
 }
 
 /* The value may be the vector's own. */
