@@ -25,8 +25,8 @@ import tree
 # that must raise a limit says why. Both paths are at their goals, a third below
 # their first limits, which were 44 (output) and 85 (stacks).
 LIMITS = {
-    "lines": (161800, 116000, "raw lines of .c and .h in launcher and runtime"),
-    "files": (928, 950, "files"),
+    "lines": (155500, 116000, "raw lines of .c and .h in launcher and runtime"),
+    "files": (925, 950, "files"),
     "fields": (35, 35, "fields of struct job"),
     "includes": (11, 11, "includes of driver.c"),
     "output": (29, 29, "nodes that a line of output enters"),
