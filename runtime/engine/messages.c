@@ -7,39 +7,59 @@
 
 #include "base/mem.h"
 
-/* After a failure, the engine may still use its buffers: see engine.h. */
-static enum hvd_status exchange(const struct message_set *set, const void *own, size_t bytes,
-                                bool from_all, void *out, struct error *err)
+/* Takes `in`. After a failure, the engine may still use its buffers: see engine.h. */
+static enum hvd_status exchange(const struct message_set *set, char *in, const size_t *send,
+                                const size_t *receive, void *out, struct error *err)
 {
-    size_t size = (size_t)set->size;
-    size_t *send AUTO_FREE = mem_array(2 * size, sizeof *send), *receive = send + size;
-    char *copies = mem_array(size, bytes), *in = mem_array(size, bytes);
-    for (size_t i = 0; i < size; i++) {
-        memcpy(copies + i * bytes, own, bytes);
-        send[i] = from_all || set->rank == 0 ? bytes : 0;
-        receive[i] = from_all || i == 0 ? bytes : 0;
-    }
+    size_t bytes = 0;
+    for (int i = 0; i < set->size; i++)
+        bytes += receive[i];
+    char *received = mem_alloc(bytes);
     enum hvd_status status =
-        set->engine->alltoallv(set->comm, copies, send, in, receive, set->timeout_ms, err);
-    if (status == HVD_OK)
-        memcpy(out, in, from_all ? size * bytes : bytes);
+        set->engine->alltoallv(set->comm, in, send, received, receive, set->timeout_ms, err);
+    if (status == HVD_OK && bytes > 0)
+        memcpy(out, received, bytes);
     if (status != HVD_OK && set->engine->keeps_buffers)
         return status;
-    free(copies);
     free(in);
+    free(received);
     return status;
 }
 
-enum hvd_status messages_share(const struct message_set *set, const void *own, size_t bytes,
-                               void *all, struct error *err)
+/* Set rank 0 gets the `own` bytes of each rank, or of rank `only` if that is not -1. */
+static enum hvd_status to_root(const struct message_set *set, const void *own, size_t bytes,
+                               int only, void *all, struct error *err)
 {
-    return exchange(set, own, bytes, true, all, err);
+    size_t size = (size_t)set->size;
+    size_t *send AUTO_FREE = mem_array(2 * size, sizeof *send), *receive = send + size;
+    char *in = mem_alloc(bytes);
+    memcpy(in, own, bytes);
+    send[0] = only < 0 || set->rank == only ? bytes : 0;
+    for (int i = 0; i < set->size && set->rank == 0; i++)
+        receive[i] = only < 0 || i == only ? bytes : 0;
+    return exchange(set, in, send, receive, all, err);
 }
 
 enum hvd_status messages_from_root(const struct message_set *set, void *data, size_t bytes,
                                    struct error *err)
 {
-    return exchange(set, data, bytes, false, data, err);
+    size_t size = (size_t)set->size, copies = set->rank == 0 ? size : 0;
+    size_t *send AUTO_FREE = mem_array(2 * size, sizeof *send), *receive = send + size;
+    char *in = mem_array(copies, bytes);
+    for (size_t i = 0; i < copies; i++) {
+        memcpy(in + i * bytes, data, bytes);
+        send[i] = bytes;
+    }
+    receive[0] = bytes;
+    return exchange(set, in, send, receive, data, err);
+}
+
+/* If each rank told each other one, that would be a message for each pair of ranks. */
+enum hvd_status messages_share(const struct message_set *set, const void *own, size_t bytes,
+                               void *all, struct error *err)
+{
+    enum hvd_status status = to_root(set, own, bytes, -1, all, err);
+    return status == HVD_OK ? messages_from_root(set, all, (size_t)set->size * bytes, err) : status;
 }
 
 enum hvd_status messages_agree(const struct message_set *set, const char *problem, int *failed,
@@ -49,16 +69,20 @@ enum hvd_status messages_agree(const struct message_set *set, const char *proble
     const char own = problem[0] != '\0';
     char *flags AUTO_FREE = mem_alloc(size), text[ERROR_TEXT_MAX] = "";
     *failed = -1;
-    enum hvd_status status = messages_share(set, &own, 1, flags, err);
-    const char *first = memchr(flags, 1, size);
-    if (status != HVD_OK || first == NULL)
+    enum hvd_status status = to_root(set, &own, 1, -1, flags, err);
+    const char *found = memchr(flags, 1, size);
+    int32_t first = found != NULL ? (int32_t)(found - flags) : -1;
+    if (status == HVD_OK)
+        status = messages_from_root(set, &first, sizeof first, err);
+    if (status != HVD_OK || first < 0)
         return status;
-    char *texts AUTO_FREE = mem_array(size, sizeof text);
     snprintf(text, sizeof text, "%s", problem);
-    status = messages_share(set, text, sizeof text, texts, err);
+    status = to_root(set, text, sizeof text, first, text, err);
+    if (status == HVD_OK)
+        status = messages_from_root(set, text, sizeof text, err);
     if (status != HVD_OK)
         return status;
-    *failed = (int)(first - flags);
-    error_set(err, "%.*s", (int)sizeof text - 1, texts + (size_t)*failed * sizeof text);
+    *failed = first;
+    error_set(err, "%.*s", (int)sizeof text - 1, text);
     return HVD_OK;
 }

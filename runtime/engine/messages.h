@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the ranks of a set tell each other besides tensors: short messages, over the alltoallv() of
- * any engine. All ranks make the same call, with the same size. Status: as of the operations in
+ * any engine. All go through set rank 0, so their number grows with the ranks and not with the
+ * pairs of ranks. All ranks make the same call, with the same size. Status: as of the operations in
  * engine/engine.h.
  */
 #pragma once
