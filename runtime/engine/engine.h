@@ -112,9 +112,10 @@ struct engine {
                                   const size_t *bytes, struct error *err);
     enum hvd_status (*broadcast)(struct engine_comm *comm, void *data, size_t bytes, int root,
                                  struct error *err);
-    /* Sends send_bytes[i] bytes to set rank i and receives receive_bytes[i] bytes from it. Parts
-     * are back to back in both buffers, which must not overlap. With mpi, it has this time-out, and
-     * 0 means no limit; with gloo, it has that of the world, as all operations have. */
+    /* Sends send_bytes[i] bytes to set rank i and receives receive_bytes[i] bytes from it. A part
+     * of 0 bytes is not a message. Parts are back to back in both buffers, which must not overlap.
+     * With mpi, it has this time-out, and 0 means no limit; with gloo, it has that of the world, as
+     * all operations have. */
     enum hvd_status (*alltoallv)(struct engine_comm *comm, const void *in, const size_t *send_bytes,
                                  void *out, const size_t *receive_bytes, int64_t timeout_ms,
                                  struct error *err);
