@@ -69,7 +69,8 @@ struct message_set worker_set(const struct worker *worker, struct engine_comm *c
 enum hvd_status worker_barrier(const struct worker *worker, struct engine_comm *comm,
                                struct error *err)
 {
-    const struct message_set set = worker_set(worker, comm);
+    struct message_set set = worker_set(worker, comm);
     int failed;
+    set.timeout_ms = 0; /* with mpi, only abort() can wake it */
     return messages_agree(&set, "", &failed, err);
 }
