@@ -786,6 +786,28 @@ static void test_stop(void **state)
                         "a rank was lost before the members of a process set had met");
 }
 
+static void invite_too_many(struct meeting *meeting, struct invitation *told)
+{
+    (void)meeting;
+    told->count = POINTS_MAX + 1;
+}
+
+/* The root waits for the member, which has given up, until it is told to stop. */
+static void test_an_invitation_to_too_many_points(void **state)
+{
+    struct meeting *meeting = *state;
+    const uint64_t one = 1;
+    meeting->at_member = invite_too_many;
+    begin_root(meeting);
+    begin(meeting, 1);
+    pthread_join(meeting->threads[1], NULL);
+    assert_int_equal(write(meeting->stop, &one, sizeof one), sizeof one);
+    pthread_join(meeting->threads[0], NULL);
+    assert_int_equal(meeting->statuses[1], HVD_ERR_PEER_LOST);
+    assert_string_equal(meeting->errors[1].text,
+                        "the root of a process set could not invite its members");
+}
+
 /* It is not a connection that ends without a word. */
 static void test_a_message_that_is_too_long(void **state)
 {
@@ -834,6 +856,7 @@ int main(void)
         MEETING(test_no_descriptor),
         MEETING(test_the_last_descriptor),
         MEETING(test_stop),
+        MEETING(test_an_invitation_to_too_many_points),
         MEETING(test_a_message_that_is_too_long),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
