@@ -252,9 +252,13 @@ static void notify_rank_0(struct elastic *e)
     e->timers[ELASTIC_TIMER_NOTIFY] = e->now_ms + change->pause_ms;
 }
 
+/* Not while newcomers end: no plan is made before, however many slots there are. They have limits
+ * of their own. */
 static void wait_for_slots(struct elastic *e)
 {
-    if (e->timers[ELASTIC_TIMER_WAIT] == ELASTIC_OFF)
+    if (e->workers.in_state[ELASTIC_WORKER_DISMISSED] > 0)
+        e->timers[ELASTIC_TIMER_WAIT] = ELASTIC_OFF;
+    else if (e->timers[ELASTIC_TIMER_WAIT] == ELASTIC_OFF)
         e->timers[ELASTIC_TIMER_WAIT] = e->now_ms + e->config.elastic_timeout_ms;
 }
 

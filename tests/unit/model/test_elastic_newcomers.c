@@ -227,6 +227,52 @@ static void test_a_newcomer_that_never_comes(void **state)
     story_end(&s);
 }
 
+/* Its host is slow to end it. There are slots for the next plan, which waits for its end only. */
+static void test_a_newcomer_that_ends_slowly(void **state)
+{
+    (void)state;
+    struct story s;
+    early(&s)->min_np = 3;
+    s.config.elastic_timeout_ms = 5000;
+    story_loses(&s);
+    can_join(&s);
+    signaled(&s, 3, SIGKILL);
+    finished(&s, 3);
+    ignore(&s);
+    story_rejoin(&s); /* two do not go on alone */
+    expect(&s, "kill 1");
+    after(&s, s.config.elastic_timeout_ms + 1000);
+    expect(&s, "");
+    expect_state(&s, ELASTIC_WAITING);
+    signaled(&s, 1, SIGKILL);
+    expect(&s, "prepare 4");
+    expect_members(&s, "a0 +a1 b0 +b1");
+    story_end(&s);
+}
+
+/* Its host is given up in the end, and the time-out begins then. */
+static void test_a_newcomer_that_does_not_end(void **state)
+{
+    (void)state;
+    struct story s;
+    early(&s)->min_np = 3;
+    s.config.elastic_timeout_ms = 5000;
+    story_loses(&s);
+    can_join(&s);
+    signaled(&s, 3, SIGKILL);
+    finished(&s, 3);
+    story_rejoin(&s);
+    ignore(&s);
+    after(&s, s.config.patience_ms);
+    assert_non_null(strstr(buf_text(&s.done), "give up a"));
+    expect_state(&s, ELASTIC_WAITING);
+    after(&s, s.config.elastic_timeout_ms - 1);
+    expect_state(&s, ELASTIC_WAITING);
+    after(&s, 1);
+    expect_verdict(&s, ELASTIC_END_NO_HOSTS, "3 wanted, 2 found");
+    story_end(&s);
+}
+
 /* Its rank and the size of its world are not those of the next epoch. */
 static void test_a_second_loss_starts_the_newcomer_anew(void **state)
 {
@@ -456,6 +502,8 @@ int main(void)
         cmocka_unit_test(test_too_few_survivors_wait),
         cmocka_unit_test(test_a_newcomer_that_crashes),
         cmocka_unit_test(test_a_newcomer_that_never_comes),
+        cmocka_unit_test(test_a_newcomer_that_ends_slowly),
+        cmocka_unit_test(test_a_newcomer_that_does_not_end),
         cmocka_unit_test(test_a_second_loss_starts_the_newcomer_anew),
         cmocka_unit_test(test_a_failure_before_the_survivors_ask),
         cmocka_unit_test(test_its_host_goes),
