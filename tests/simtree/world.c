@@ -285,9 +285,12 @@ static void driver_connects(struct world *world, int place)
         send_direct(world, DRIVER, place, LEFT, NULL);
 }
 
+/* Nobody before the tree begins: the order then would end what an earlier one has connected. */
 static void join_again(struct world *world, int place)
 {
     int first = tree_first_child(shape_of(world), place);
+    if (!world->begun)
+        return;
     for (int i = 0; i < tree_children(shape_of(world), place); i++) {
         if (tree_routes_renew(world->routes, first + i))
             send_join(world, first + i);
@@ -573,10 +576,13 @@ static void confirm(struct world *world, const struct entry *taken)
 
 static void begin_tree(struct world *world)
 {
+    world->begun = true;
     for (int i = 0; i < world->size; i++) {
         world->agents[i].knows = tree_children(shape_of(world), i) > 0;
-        if (tree_parent(shape_of(world), i) != TREE_ROOT)
-            send_join(world, i);
+        if (tree_parent(shape_of(world), i) == TREE_ROOT)
+            continue;
+        tree_routes_renew(world->routes, i); /* one above it may have been silent before */
+        send_join(world, i);
     }
 }
 
