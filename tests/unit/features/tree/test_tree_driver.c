@@ -573,6 +573,32 @@ static void test_silent_with_results_on_the_way(void **state)
     assert_int_equal(f->agents[3].join, 2);
 }
 
+static void silent_and_heard(struct fixture *f, int place)
+{
+    tree_part.node_event(&f->job, f->job.places[place], "node_suspect", NULL);
+    tree_part.node_event(&f->job, f->job.places[place], "node_heard", NULL);
+    run_turns(f->loop, 3);
+}
+
+/* Before the tree begins, and before the agent waits for others. A second order would end the
+ * connection of the first one, and the driver would not know. */
+static void test_silent_at_the_start(void **state)
+{
+    struct fixture *f = *state;
+    tree_part.close(&f->job);
+    assert_int_equal(tree_part.open(&f->job, NULL), 0);
+    silent_and_heard(f, 0);
+    tree_part.steps_begin(&f->job);
+    run_turns(f->loop, 3);
+    silent_and_heard(f, 0);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_JOIN], 0);
+    join_three(f);
+    tree_part.node_event(&f->job, f->job.places[0], "node_heard", NULL);
+    run_turns(f->loop, 3);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_JOIN], 1);
+    assert_int_equal(f->agents[3].counts[FRAME_TREE_LEFT], 0);
+}
+
 /* Not even if the agent above it was silent, too. */
 static void test_late_and_then_silent(void **state)
 {
@@ -687,6 +713,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_room_for_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_with_results_on_the_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent_at_the_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_busy_way_back, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late_and_then_silent, setup_short, teardown),
