@@ -33,9 +33,9 @@ FOUND = {
     ("plain", "pipe", "driver"): ["write_all"],                      # 0 although its reader had gone
     ("pmi1", "intr", "agent"): ["look_at", "library_read_elf"],      # as many worlds of one rank, and 0
     ("pmi1", "io", "agent"): ["read_dynamic"],                       # the same
-    ("pmi1", "nomem", "agent"): ["line_flush", "do_put"],            # hung
+    ("pmi1", "nomem", "agent"): ["line_flush", "answer"],            # hung
     ("record", "nomem", "driver"): ["control_destroy"],              # a socket was left
-    ("report", "alloc", "driver"): ["emit", "job_report"],    # 0 and half a report
+    ("report", "alloc", "driver"): ["events_object", "job_report"],    # 0 and half a report
 }
 
 
