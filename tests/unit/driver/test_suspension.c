@@ -51,6 +51,7 @@ static bool stops_after(const char *steps)
         struct agents agents;
         if (setup(&state) < 0)
             _exit(1);
+        remove_folder(((struct fixture *)state)->folder); /* no teardown comes */
         agents_begin(&agents, state);
         part_open(&agents.f->job, PART_suspension, &suspension_part, NULL);
         for (int i = 0; i < 2; i++)
