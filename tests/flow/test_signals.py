@@ -2,6 +2,7 @@
 """Signals to the launcher: forwarded as they are, Ctrl-C in three steps, suspend and resume."""
 
 import os
+import pathlib
 import signal
 import time
 
@@ -206,12 +207,14 @@ class Suspend(Flow):
 
     def test_agent_killed_while_it_stops(self):
         """The last agent: nothing is left that could be continued."""
-        job = self.start("-np", 1, worker("hang"))
+        events = self.box.path("events")
+        job = self.start("-np", 1, "--events", events, worker("hang"))
         job.wait_output("ready")
         agent = job.agents()[0]
         os.kill(agent.pid, signal.SIGSTOP)
         wait_until(lambda: state(agent.pid) == "T", "a stopped agent")
         job.signal(signal.SIGTSTP)
+        wait_until(lambda: "job_suspended" in pathlib.Path(events).read_text("utf-8"), "the stop has begun")
         os.kill(agent.pid, signal.SIGKILL)
         self.expect(job.wait(), 121)
 

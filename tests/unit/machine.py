@@ -8,6 +8,7 @@
   one-core   they may use one processor
   read-only  the source tree cannot be written to
   abroad     another language and time zone
+  inside     in a process namespace whose first process is in a session of outside, as in some containers
 
 Each word that you name applies. LIST is a file with lines `PROGRAM NOUN`, which the build makes. A regular
 expression chooses some of them: `tests/unit/machine.py build/dev/tests/unit/list --only 'unit_driver' young`.
@@ -56,6 +57,8 @@ def enter(words):
     command = ["unshare", "--mount", "--propagation=private", "--fork", "--kill-child"]
     if {"young", "old"} & words:
         command += ["--time", *offsets(400 * DAY_S if "old" in words else 0)]
+    if "inside" in words:
+        command += ["--pid", "--mount-proc"]
     tried = subprocess.run([*command, "true"], capture_output=True, text=True, check=False)
     if tried.returncode != 0:
         skip(f"no namespaces here: {tried.stderr.strip()}")
@@ -124,7 +127,7 @@ def run(test, process):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("list")
-    parser.add_argument("words", nargs="+", choices=["young", "old", "user", "one-core", "read-only", "abroad"])
+    parser.add_argument("words", nargs="+", choices=["young", "old", "user", "one-core", "read-only", "abroad", "inside"])
     parser.add_argument("--only", default="", metavar="REGEX")
     options = parser.parse_intermixed_args()
     with open(options.list, encoding="utf-8") as file:

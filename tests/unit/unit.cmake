@@ -62,10 +62,11 @@ if(TARGET unit_agent) # which helper processes are
 endif()
 
 # All of them once more on two other machines, which machine.py makes of this one: no result depends on a clock's
-# age, the user, HOME, the number of processors, the language, the time zone, or a source tree to write to.
+# age, the user, HOME, the session, the number of processors, the language, the time zone, or a source tree that can
+# be written to.
 if(unit_rooms)
   file(GENERATE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/unit/list CONTENT "${unit_commands}")
-  foreach(machine "young one-core read-only" "old user abroad")
+  foreach(machine "young one-core read-only inside" "old user abroad")
     string(REPLACE " " ";" words ${machine})
     list(GET words 0 name)
     add_test(NAME machine.${name} COMMAND ${Python3_EXECUTABLE} -B ${CMAKE_CURRENT_LIST_DIR}/machine.py

@@ -103,14 +103,21 @@ static int answered(struct job *job, struct node_link *node, const struct agent_
     return 0;
 }
 
-/* With the last agent, the job ends: nothing is left that could be continued. */
+/* With its last agent a job ends, unless others may join it: nothing is left to continue. */
+static bool ends(const struct job *job)
+{
+    bool waits = job->kind->many_epochs && job->state <= JOB_RUNNING;
+    for (int i = 0; i < job->node_count && !waits; i++)
+        waits = node_link_alive(job->nodes[i]);
+    return !waits || job->state >= JOB_CLOSING;
+}
+
 static void look_again(void *context)
 {
     struct job *job = context;
-    bool any = false;
-    for (int i = 0; i < job->node_count; i++)
-        any = any || node_link_alive(job->nodes[i]);
-    if (any && job->state < JOB_CLOSING)
+    if (job_part(job, suspension)->wanted && ends(job))
+        suspension_end(job);
+    else
         look(job);
 }
 

@@ -26,11 +26,13 @@ static void lose(struct agents *agents, int node)
 }
 
 /* s: suspend, c: continue, 0 and 1: the agent of this host answers, w and x: that of host 0 or 1 is
- * lost, e: the job ends. */
+ * lost, e: the job ends, m: others may join it. */
 static void take(struct agents *agents, char step)
 {
+    static const struct job_kind elastic = {.has_workers = true, .many_epochs = true};
     struct job *job = &agents->f->job;
     switch (step) {
+    case 'm': job->kind = &elastic; break;
     case 's': suspension_begin(job); break;
     case 'c': suspension_end(job); break;
     case 'w': lose(agents, 0); break;
@@ -102,6 +104,8 @@ static void test_the_last_host_is_lost(void **state)
     (void)state;
     assert_false(stops_after("swx"));
     assert_false(stops_after("s0ex"));
+    assert_true(stops_after("mswx")); /* it waits for hosts */
+    assert_false(stops_after("mswex"));
 }
 
 int main(void)

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/select.h>
 #include <sys/socket.h>
@@ -271,17 +272,16 @@ static void test_heartbeats_are_no_data(void **state)
 static void test_data_that_is_not_seen_whole(void **state)
 {
     (void)state;
-    int ends[2], ready[2];
-    char byte;
+    int ends[2];
     need_pidfd_getfd();
     connect_ends(ends);
     for (int i = 0; i < 50; i++)
         carry(ends, 4096);
-    assert_int_equal(pipe(ready), 0);
-    pid_t below = fork(); /* it has the same files */
+    pid_t below = fork(); /* it has the same files, and keeps them */
     if (below == 0) {
-        close(ready[1]);
-        _exit((int)read(ready[0], &byte, 1));
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        for (;;)
+            pause();
     }
     size_t all = 1000, files;
     struct tcp_bytes bytes = read_tcp(getpid());
@@ -299,9 +299,8 @@ static void test_data_that_is_not_seen_whole(void **state)
         assert_int_equal(bytes.data, 0);
     }
     descendants_table_destroy(processes);
-    close(ready[1]);
+    kill(below, SIGKILL);
     waitpid(below, NULL, 0);
-    close(ready[0]);
     close(ends[0]);
     close(ends[1]);
 }
