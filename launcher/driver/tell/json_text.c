@@ -5,12 +5,15 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/plain.h"
 #include "driver/tell/rank_progress.h"
+#include "driver/tell/recent.h"
 
 json_t *json_text(const char *text)
 {
@@ -29,6 +32,20 @@ json_t *json_wall_time(const struct job *job, int64_t mono_ns)
         return json_null();
     int64_t wall = job->times.wall_begun_ns + (mono_ns - job->request->begun_ns);
     return json_real((double)(wall / 1000) / 1e6);
+}
+
+json_t *json_line(const struct recent_piece *line, size_t max)
+{
+    json_t *object = json_object();
+    size_t length = line->length < max ? line->length : max;
+    char *text AUTO_FREE = mem_alloc(length + 1);
+    memcpy(text, line->text, length); /* it may have zeros */
+    plain_valid(text, length);
+    json_object_set_new(object, "time", json_real((double)(line->wall_ns / 1000) / 1e6));
+    json_object_set_new(object, "rank",
+                        line->rank == RECENT_LAUNCHER ? json_null() : json_integer(line->rank));
+    json_object_set_new(object, "text", json_text(text));
+    return object;
 }
 
 void json_add_world(json_t *object, const struct rank_record *record)

@@ -7,6 +7,7 @@
 #include "driver/job/job.h"
 
 struct json_t;
+struct recent_piece;
 
 /* Names and texts come from outside and may be invalid UTF-8, which JSON does not allow. */
 struct json_t *json_text(const char *text);
@@ -14,6 +15,9 @@ struct json_t *json_text_or_null(const char *text); /* null for "" */
 
 /* Our monotonic time as seconds since 1970; null for 0. */
 struct json_t *json_wall_time(const struct job *job, int64_t mono_ns);
+
+/* A line of output: "time", "rank" (null: hvdrun) and at most `max` bytes of its "text". */
+struct json_t *json_line(const struct recent_piece *line, size_t max);
 
 /* Adds the world of a rank that was spawned, and its rank there. */
 void json_add_world(struct json_t *object, const struct rank_record *record);

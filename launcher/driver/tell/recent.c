@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "driver/job/job_kind.h"
 
 /* In the ring, before the bytes of each piece. */
@@ -126,6 +127,33 @@ void recent_walk(const struct recent *recent,
         seen += taken;
         at = (at + taken) % recent->size;
     }
+}
+
+struct last_lines {
+    size_t count, skip;
+    void (*each)(void *context, const struct recent_piece *line); /* NULL: counts them only */
+    void *context;
+};
+
+static void walk_piece(void *context, const struct recent_piece *piece)
+{
+    struct last_lines *lines = context;
+    struct recent_piece line = *piece;
+    const char *at = piece->text, *end = at + piece->length;
+    while (text_next_line(&at, end, &line.text, &line.length)) {
+        if (lines->each != NULL && lines->count >= lines->skip)
+            lines->each(lines->context, &line);
+        lines->count++;
+    }
+}
+
+void recent_walk_lines(const struct recent *recent, size_t most,
+                       void (*each)(void *context, const struct recent_piece *line), void *context)
+{
+    struct last_lines all = {.each = NULL}, last = {.each = each, .context = context};
+    recent_walk(recent, walk_piece, &all);
+    last.skip = all.count > most ? all.count - most : 0;
+    recent_walk(recent, walk_piece, &last);
 }
 
 struct rank_tail {

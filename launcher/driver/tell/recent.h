@@ -39,6 +39,9 @@ int64_t recent_last_ns(const struct recent *recent); /* time of the last piece o
 /* Calls `each` for the pieces that are kept, the oldest first. The text is borrowed. */
 void recent_walk(const struct recent *recent,
                  void (*each)(void *context, const struct recent_piece *piece), void *context);
+/* The same with single lines, and only the last `most` of them. Each is a piece without newline. */
+void recent_walk_lines(const struct recent *recent, size_t most,
+                       void (*each)(void *context, const struct recent_piece *line), void *context);
 
 /*
  * The last output of each rank, for the status page and for evidence. Other jobs keep none.

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "base/text.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
 #include "model/allocation/allocation.h"
@@ -190,53 +189,11 @@ json_t *record_json_begin(const struct job *job)
     return object;
 }
 
-/* A line that recent_walk() has shown. Its text stays valid, because nothing is added meanwhile. */
-struct last_line {
-    int64_t wall_ns;
-    int rank;
-    bool is_stderr;
-    const char *text;
-    size_t length;
-};
-
-struct last_lines {
-    struct last_line items[RECORD_LINES]; /* a ring */
-    size_t total;
-};
-
-static void add_lines(void *context, const struct recent_piece *piece)
+static void add_line(void *list, const struct recent_piece *line)
 {
-    struct last_lines *lines = context;
-    const char *at = piece->text, *end = at + piece->length, *text;
-    size_t length;
-    while (text_next_line(&at, end, &text, &length))
-        lines->items[lines->total++ % RECORD_LINES] =
-            (struct last_line){piece->wall_ns, piece->rank, piece->is_stderr, text, length};
-}
-
-static json_t *line_json(const struct last_line *line)
-{
-    size_t length = line->length < RECORD_LINE_BYTES ? line->length : RECORD_LINE_BYTES;
-    char *text AUTO_FREE = mem_alloc(length + 1);
-    memcpy(text, line->text, length);
-    plain_valid(text, length);
-    json_t *object = json_object();
-    json_object_set_new(object, "time", json_real((double)(line->wall_ns / 1000) / 1e6));
-    json_object_set_new(object, "rank", line->rank < 0 ? json_null() : json_integer(line->rank));
+    json_t *object = json_line(line, RECORD_LINE_BYTES);
     json_object_set_new(object, "stream", json_string(line->is_stderr ? "stderr" : "stdout"));
-    json_object_set_new(object, "text", json_text(text));
-    return object;
-}
-
-static json_t *lines_json(const struct job *job)
-{
-    struct last_lines last = {.total = 0};
-    json_t *list = json_array();
-    recent_walk(job_part(job, recent), add_lines, &last);
-    size_t first = last.total > RECORD_LINES ? last.total - RECORD_LINES : 0;
-    for (size_t i = first; i < last.total; i++)
-        json_array_append_new(list, line_json(&last.items[i % RECORD_LINES]));
-    return list;
+    json_array_append_new(list, object);
 }
 
 json_t *record_json_verdict(const struct job *job)
@@ -253,6 +210,7 @@ json_t *record_json_end(const struct job *job, bool brief)
 {
     struct buf failure AUTO_BUF = BUF_INIT(FAILURE_MAX);
     json_t *object = record_json_begin(job), *verdict = record_json_verdict(job);
+    json_t *lines = json_array();
     bool lists =
         job->ranks.size + job->node_count <= RECORD_RANKS && !(brief && job->verdict.status == 0);
     json_t *report = report_object(job, lists);
@@ -266,6 +224,7 @@ json_t *record_json_end(const struct job *job, bool brief)
     if (failure.length > 0)
         json_object_set_new(object, "failure", json_text(buf_text(&failure)));
     json_object_set_new(object, "report", report);
-    json_object_set_new(object, "lines", lines_json(job));
+    recent_walk_lines(job_part(job, recent), RECORD_LINES, add_line, lines);
+    json_object_set_new(object, "lines", lines);
     return object;
 }

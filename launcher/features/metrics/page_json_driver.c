@@ -8,7 +8,6 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/plain.h"
-#include "base/text.h"
 #include "driver/job/job_kind.h"
 #include "driver/tell/json_text.h"
 #include "driver/tell/recent.h"
@@ -70,44 +69,25 @@ json_t *page_json_job(const struct job *job, json_t *usage)
     return object;
 }
 
-static json_t *line_json(const struct recent_piece *piece, const char *text, size_t length)
-{
-    char *copy AUTO_FREE = mem_alloc(length + 1);
-    memcpy(copy, text, length); /* it may have zeros */
-    plain_valid(copy, length);
-    json_t *line = json_object();
-    json_object_set_new(line, "time", json_real((double)(piece->wall_ns / 1000) / 1e6));
-    json_object_set_new(line, "rank",
-                        piece->rank == RECENT_LAUNCHER ? json_null() : json_integer(piece->rank));
-    if (piece->is_stderr)
-        json_object_set_new(line, "stderr", json_true());
-    json_object_set_new(line, "text", json_text(copy));
-    return line;
-}
-
 struct page_lines {
     json_t *list;
-    size_t most, line_max;
+    size_t line_max;
 };
 
-static void add_lines(void *context, const struct recent_piece *piece)
+static void add_line(void *context, const struct recent_piece *line)
 {
-    struct page_lines *lines = context;
-    const char *at = piece->text, *end = at + piece->length, *text;
-    size_t length;
-    while (text_next_line(&at, end, &text, &length)) {
-        length = length < lines->line_max ? length : lines->line_max;
-        json_array_append_new(lines->list, line_json(piece, text, length));
-        if (json_array_size(lines->list) > lines->most)
-            json_array_remove(lines->list, 0);
-    }
+    const struct page_lines *lines = context;
+    json_t *object = json_line(line, lines->line_max);
+    if (line->is_stderr)
+        json_object_set_new(object, "stderr", json_true());
+    json_array_append_new(lines->list, object);
 }
 
 static json_t *lines_json(const struct recent *recent, size_t most, size_t line_max)
 {
-    struct page_lines lines = {json_array(), most, line_max};
+    struct page_lines lines = {json_array(), line_max};
     if (recent != NULL)
-        recent_walk(recent, add_lines, &lines);
+        recent_walk_lines(recent, most, add_line, &lines);
     return lines.list;
 }
 

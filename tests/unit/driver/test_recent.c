@@ -118,12 +118,43 @@ static void test_long_piece(void **state)
     recent_destroy(recent);
 }
 
+static void append_line(void *context, const struct recent_piece *line)
+{
+    struct buf *out = context;
+    assert_int_equal(line->wall_ns, 1000 + line->rank);
+    buf_printf(out, "%d %d [%.*s]\n", line->rank, line->is_stderr, (int)line->length, line->text);
+}
+
+static void expect_lines(const struct recent *recent, size_t most, const char *expected)
+{
+    struct buf out AUTO_BUF = BUF_INIT(1 << 20);
+    recent_walk_lines(recent, most, append_line, &out);
+    assert_string_equal(buf_text(&out), expected);
+}
+
+static void test_last_lines(void **state)
+{
+    (void)state;
+    struct recent *recent = recent_create(RECENT_BYTES);
+    expect_lines(recent, 2, "");
+    add(recent, 0, "one\n\nthree\n", 11);
+    add(recent, 1, "four\nfi", 7);
+    add(recent, 2, "six\n", 4);
+    expect_lines(recent, 0, "");
+    expect_lines(recent, 1, "2 0 [six]\n");
+    expect_lines(recent, 4, "0 0 [three]\n1 1 [four]\n1 1 [fi]\n2 0 [six]\n"); /* amid a piece */
+    expect_lines(recent, 6, "0 0 [one]\n0 0 []\n0 0 [three]\n1 1 [four]\n1 1 [fi]\n2 0 [six]\n");
+    expect_lines(recent, SIZE_MAX,
+                 "0 0 [one]\n0 0 []\n0 0 [three]\n1 1 [four]\n1 1 [fi]\n2 0 [six]\n");
+    recent_destroy(recent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_few),        cmocka_unit_test(test_launcher),
         cmocka_unit_test(test_ring),       cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_long_piece),
+        cmocka_unit_test(test_long_piece), cmocka_unit_test(test_last_lines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
