@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/worker_stalls.h"
 #include "base/fd.h"
 #include "base/mem.h"
 #include "line/line.h"
@@ -20,12 +21,7 @@ enum {
     LINES_OF_WORKER = 4,     /* a program and what it runs may each have the library */
     ENDED_MAX = 1024 * 1024, /* ranks in one epoch */
     READ_BATCH = 16,         /* packets in one turn of the loop */
-    ASK_AGAIN_MS = 5000,     /* if there was no answer */
-    WAITS_AGAIN_MS = 1000,
-    WAITS_MAX = 16,     /* WAITS in answer to one question */
-    STALLED_SETS = 8,   /* process sets of which one worker may report a stall */
-    STALL_BURST = 8,    /* stalls that may come at once, */
-    STALL_REFILL = 1000 /* and one more in so many milliseconds */
+    ASK_AGAIN_MS = 5000      /* if there was no answer */
 };
 
 #ifndef SO_PEERPIDFD /* of Linux 6.5, which older headers do not know */
@@ -48,16 +44,10 @@ struct worker_line {
     bool epoch_told, hosts_due;
     bool asked; /* and has not answered */
     int64_t asked_ms;
-    uint32_t round; /* of the last question for WAITS; 0: none */
-    int64_t round_ms;
-    int waits;   /* that the worker may still send in this round */
     size_t told; /* of the ended ranks */
     bool has_progress;
     uint64_t operations;
-    uint32_t stalled[STALLED_SETS]; /* the driver knows these */
-    int stalled_count;
-    int allowance; /* of stalls */
-    int64_t refilled_ms;
+    struct worker_stalls stalls;
 };
 
 struct worker_lines {
@@ -77,16 +67,6 @@ struct worker_lines {
 
 /* One line */
 
-static void post_over(const struct worker_line *line, uint32_t set)
-{
-    Hvdrun__Stall message = HVDRUN__STALL__INIT;
-    message.seat = line->seat;
-    message.set = set;
-    message.over = true;
-    post_message(&line->lines->post, FRAME_STALL, &message.base);
-}
-
-/* The driver learns that its stalls are over. */
 static void drop(struct worker_line *line)
 {
     struct worker_lines *lines = line->lines;
@@ -94,8 +74,7 @@ static void drop(struct worker_line *line)
     while (lines->list[at] != line)
         at++;
     lines->list[at] = lines->list[--lines->count];
-    for (int i = 0; i < line->stalled_count; i++)
-        post_over(line, line->stalled[i]);
+    worker_stalls_end(&line->stalls);
     loop_fd_destroy(line->watch);
     fd_close(&line->fd);
     free(line);
@@ -148,15 +127,13 @@ static int tell_hosts(struct worker_line *line)
 
 static int ask_waits(struct worker_line *line, int64_t now)
 {
-    struct line_packet packet = {.type = LINE_ASK_WAITS, .round = line->round + 1};
-    if (line->round != 0 && now - line->round_ms < WAITS_AGAIN_MS)
+    struct line_packet packet = {.type = LINE_ASK_WAITS,
+                                 .round = worker_stalls_round(&line->stalls, now)};
+    if (packet.round == 0)
         return 1;
     int sent = send_packet(line, &packet);
-    if (sent > 0) {
-        line->round++;
-        line->round_ms = now;
-        line->waits = WAITS_MAX;
-    }
+    if (sent > 0)
+        worker_stalls_asked(&line->stalls, now);
     return sent;
 }
 
@@ -197,93 +174,14 @@ static void tell(struct worker_line *line, bool anew)
 
 /* From the worker */
 
-static int stalled_at(const struct worker_line *line, uint32_t set)
-{
-    for (int i = 0; i < line->stalled_count; i++) {
-        if (line->stalled[i] == set)
-            return i;
-    }
-    return -1;
-}
-
-/* The driver prints every stall that it hears of: a worker must not flood the user's terminal. */
-static bool may_report(struct worker_line *line)
-{
-    int64_t now = loop_now_ms(line->lines->loop);
-    int64_t more = (now - line->refilled_ms) / STALL_REFILL;
-    if (more > 0) {
-        line->allowance =
-            more < STALL_BURST - line->allowance ? line->allowance + (int)more : STALL_BURST;
-        line->refilled_ms = now;
-    }
-    return line->allowance-- > 0 || (line->allowance = 0);
-}
-
-/* Pairs of first and last. The caller frees it. */
-static uint32_t *flat(const struct line_ranks *ranks)
-{
-    uint32_t *list = mem_array((size_t)ranks->count * 2 + 1, sizeof(*list));
-    for (size_t i = 0; i < ranks->count; i++) {
-        list[2 * i] = ranks->ranges[i].first;
-        list[2 * i + 1] = ranks->ranges[i].last;
-    }
-    return list;
-}
-
-static void post_stall(const struct worker_line *line, struct line_packet *packet)
-{
-    AUTO_FREE uint32_t *waiting = flat(&packet->waiting);
-    AUTO_FREE uint32_t *missing = flat(&packet->missing);
-    Hvdrun__Stall message = HVDRUN__STALL__INIT;
-    message.seat = line->seat;
-    message.set = packet->set;
-    message.seconds = packet->seconds;
-    message.others = packet->others;
-    message.operation = packet->operation;
-    message.name = packet->name;
-    message.waiting = waiting;
-    message.n_waiting = 2 * (size_t)packet->waiting.count;
-    message.missing = missing;
-    message.n_missing = 2 * (size_t)packet->missing.count;
-    message.more_waiting = packet->waiting.more;
-    message.more_missing = packet->missing.more;
-    message.round = packet->type == LINE_WAITS ? packet->round : 0;
-    post_message(&line->lines->post, FRAME_STALL, &message.base);
-}
-
-static void take_stall(struct worker_line *line, struct line_packet *packet)
-{
-    bool known = stalled_at(line, packet->set) >= 0;
-    if ((!known && line->stalled_count == STALLED_SETS) || !may_report(line))
-        return;
-    if (!known)
-        line->stalled[line->stalled_count++] = packet->set;
-    post_stall(line, packet);
-}
-
-static void take_waits(struct worker_line *line, struct line_packet *packet)
-{
-    if (packet->round != line->round || line->waits == 0)
-        return;
-    line->waits--;
-    post_stall(line, packet);
-}
-
-static void take_goes_on(struct worker_line *line, uint32_t set)
-{
-    int at = stalled_at(line, set);
-    if (at < 0)
-        return;
-    line->stalled[at] = line->stalled[--line->stalled_count];
-    post_over(line, set);
-}
-
 static void take(struct worker_line *line, struct line_packet *packet)
 {
     switch (packet->type) {
-    case LINE_STALLED: take_stall(line, packet); break;
-    case LINE_WAITS: take_waits(line, packet); break;
-    case LINE_GOES_ON: take_goes_on(line, packet->set); break;
+    case LINE_STALLED:
+    case LINE_WAITS:
+    case LINE_GOES_ON:
+        worker_stalls_take(&line->stalls, packet, loop_now_ms(line->lines->loop));
+        break;
     case LINE_PROGRESS:
         line->asked = false;
         line->has_progress = true;
@@ -389,9 +287,9 @@ static void admit(struct worker_lines *lines, int fd)
         fd_close(&fd);
         return;
     }
-    struct worker_line *line = MEM_NEW(
-        (struct worker_line){.lines = lines, .fd = fd, .seat = seat, .allowance = STALL_BURST});
-    line->refilled_ms = loop_now_ms(lines->loop);
+    struct worker_line *line =
+        MEM_NEW((struct worker_line){.lines = lines, .fd = fd, .seat = seat});
+    worker_stalls_begin(&line->stalls, &lines->post, seat, loop_now_ms(lines->loop));
     line->watch = loop_fd_create(lines->loop, fd, ready, line);
     MEM_ADD(lines->list, lines->count) = line;
     tell_driver(lines);
