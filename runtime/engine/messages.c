@@ -55,11 +55,18 @@ enum hvd_status messages_from_root(const struct message_set *set, void *data, si
 }
 
 /* If each rank told each other one, that would be a message for each pair of ranks. */
-enum hvd_status messages_share(const struct message_set *set, const void *own, size_t bytes,
-                               void *all, struct error *err)
+enum hvd_status messages_compare(const struct message_set *set, const void *own, size_t bytes,
+                                 bool *same, struct error *err)
 {
+    size_t size = set->rank == 0 ? (size_t)set->size : 0;
+    char *all AUTO_FREE = mem_array(size, bytes), equal = 1;
     enum hvd_status status = to_root(set, own, bytes, -1, all, err);
-    return status == HVD_OK ? messages_from_root(set, all, (size_t)set->size * bytes, err) : status;
+    for (size_t i = 0; i < size && equal; i++)
+        equal = memcmp(all + i * bytes, own, bytes) == 0;
+    if (status == HVD_OK)
+        status = messages_from_root(set, &equal, sizeof equal, err);
+    *same = equal != 0;
+    return status;
 }
 
 enum hvd_status messages_agree(const struct message_set *set, const char *problem, int *failed,

@@ -16,9 +16,9 @@ struct message_set {
     int64_t timeout_ms; /* as of alltoallv() */
 };
 
-/* `all` receives the `bytes` bytes of each rank, back to back. */
-enum hvd_status messages_share(const struct message_set *set, const void *own, size_t bytes,
-                               void *all, struct error *err);
+/* All ranks learn whether the `bytes` bytes are the same on all of them. */
+enum hvd_status messages_compare(const struct message_set *set, const void *own, size_t bytes,
+                                 bool *same, struct error *err);
 
 /* All ranks get the `data` of set rank 0. */
 enum hvd_status messages_from_root(const struct message_set *set, void *data, size_t bytes,

@@ -327,7 +327,7 @@ static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_
 {
     int size = world->place.size;
     AUTO_BUF struct buf settings = BUF_INIT(CORE_MESSAGE_MAX);
-    int *ranks AUTO_FREE = members_all(size), *sizes AUTO_FREE = members_all(size);
+    int *ranks AUTO_FREE = members_all(size);
     enum hvd_status status =
         world->engine->comm_create(world->engine_world, 0, ranks, size, &world->first_comm, err);
     if (status != HVD_OK)
@@ -339,10 +339,8 @@ static enum hvd_status compare_ranks(struct world *world, const struct hvd_init_
     add_static_sets(options, &settings);
     status = knobs_agree(&all, &settings, err);
     if (status == HVD_OK)
-        status = messages_share(&all, &world->place.local_size, sizeof *sizes, sizes, err);
-    world->homogeneous = true;
-    for (int i = 1; i < size; i++)
-        world->homogeneous = world->homogeneous && sizes[i] == sizes[0];
+        status = messages_compare(&all, &world->place.local_size, sizeof world->place.local_size,
+                                  &world->homogeneous, err);
     return status;
 }
 
