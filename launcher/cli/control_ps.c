@@ -105,7 +105,7 @@ static const struct {
     [STATE] = {"state", "state", "?", false},
     [RANKS] = {"ranks", "size", NULL, false},
     [HOSTS] = {"hosts", "hosts", NULL, false},
-    [AGE] = {"age", "started", NULL, false},
+    [AGE] = {"age", "started", "-", false},
     [OUTPUT] = {"last output", "last_output_s", "-", false},
     [PROGRESS] = {"progress", "progress", "-", true},
     [COMMAND] = {"command", "command", "?", false},
@@ -115,13 +115,13 @@ static void add_cell(struct text_table *table, enum column column, const json_t 
                      double now_s)
 {
     const json_t *value = json_object_get(facts, columns[column].key);
-    bool is_text = column != OUTPUT && column != PROGRESS && json_is_string(value);
+    bool is_text = (column < RANKS || column == COMMAND) && json_is_string(value);
     struct buf cell AUTO_BUF = BUF_INIT(CELL_MAX);
     if (column == RANKS)
         buf_printf(&cell, "%lld", (long long)json_number_value(value));
     else if (column == HOSTS)
         buf_printf(&cell, "%lld", count_of(facts, "hosts", "host_count"));
-    else if (column == AGE)
+    else if (column == AGE && json_is_number(value))
         control_show_duration(now_s - json_number_value(value), &cell);
     else if (column == OUTPUT && json_is_number(value))
         control_show_duration(json_number_value(value), &cell);
