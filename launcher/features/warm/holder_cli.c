@@ -234,7 +234,7 @@ static void list(int folder, struct buf *out)
     struct text_table table = {.columns = 4, .right = 1 << 1 | 1 << 2};
     static const char *const titles[] = {"pid", "age", "memory", "program"};
     int64_t now_ms = clock_mono_ms();
-    bool busy = is_busy(folder);
+    bool busy = is_busy(folder), odd = false;
     read_in(folder, "list", &text);
     struct field_reader fields = {buf_text(&text), buf_text(&text) + text.length};
     for (size_t i = 0; i < 4; i++)
@@ -242,8 +242,9 @@ static void list(int folder, struct buf *out)
     while (fields.at < fields.end) {
         AUTO_BUF struct buf age = BUF_INIT(256), memory = BUF_INIT(256), shown = BUF_INIT(FILE_MAX);
         int64_t pid = fields_next_number(&fields), born_ms = fields_next_number(&fields);
-        if (pid <= 0 || pid > INT32_MAX || born_ms < 0)
-            break; /* the holder of another version writes other lists */
+        odd = pid <= 0 || pid > INT32_MAX || born_ms < 0;
+        if (odd)
+            break;
         char *number AUTO_FREE = mem_printf("%d", (int)pid);
         control_show_duration((double)(now_ms - born_ms) / 1000, &age);
         control_show_bytes((double)warm_bytes((pid_t)pid), &memory);
@@ -254,10 +255,13 @@ static void list(int folder, struct buf *out)
         for (size_t i = 0; i < 4; i++)
             text_table_add(&table, cells[i]);
     }
-    if (table.cells.count == 4)
-        buf_puts(out, "no job has left an interpreter yet\n");
-    else
+    if (table.cells.count > 4)
         text_table_print(&table, out);
+    else if (!odd)
+        buf_puts(out, "no job has left an interpreter yet\n");
+    if (odd)
+        buf_puts(out, "the list of interpreters is not of this version of hvdrun; 'hvdrun warm "
+                      "stop' ends them all\n");
     if (busy)
         buf_puts(out, "a job uses them now\n");
     text_table_destroy(&table);
