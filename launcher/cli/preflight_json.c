@@ -48,18 +48,6 @@ static _Noreturn void child(const struct command_line *line, preflight_check *ch
     _exit(status < 0 ? STATUS_LAUNCHER : status);
 }
 
-static int read_result(int fd, struct buf *out)
-{
-    char bytes[65536];
-    for (;;) {
-        ssize_t got = fd_read(fd, bytes, sizeof(bytes));
-        if (got <= 0)
-            return (int)got;
-        if (buf_append(out, bytes, (size_t)got) < 0)
-            return -1;
-    }
-}
-
 static int run_check(const struct command_line *line, preflight_check *check, void *context,
                      struct buf *out, struct error *err)
 {
@@ -74,7 +62,7 @@ static int run_check(const struct command_line *line, preflight_check *check, vo
     if (pid == 0)
         child(line, check, context, ends[1], self);
     fd_close(&ends[1]);
-    int result = read_result(ends[0], out);
+    int result = fd_read_rest(ends[0], out);
     (void)!TEMP_FAILURE_RETRY(waitpid(pid, &status, 0));
     int ended = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     if (ended > 128) /* most likely the user's Ctrl-C */

@@ -21,6 +21,7 @@
 #include "base/parse.h"
 #include "base/sha256.h"
 #include "base/status.h"
+#include "base/text.h"
 
 #define SALT "hvdrun dial 1"
 
@@ -202,15 +203,6 @@ static int read_all(int fd, int64_t limit_ms, struct buf *text)
     }
 }
 
-static void split_lines(const char *text, struct strv *out)
-{
-    while (*text != '\0' && out->count < DIAL_LOOKUP_MAX) {
-        size_t length = strcspn(text, "\n");
-        strv_add_n(out, text, length);
-        text += length + (text[length] == '\n');
-    }
-}
-
 int dial_lookup(const char *server, int64_t limit_ms, struct strv *out, struct error *err)
 {
     AUTO_BUF struct buf text = BUF_INIT(TEXT_MAX);
@@ -228,12 +220,14 @@ int dial_lookup(const char *server, int64_t limit_ms, struct strv *out, struct e
     kill(pid, SIGKILL); /* it has nothing more to say */
     while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
         ;
-    const char *said = buf_text(&text);
+    const char *said = buf_text(&text), *end = said + text.length, *line;
+    size_t length;
     if (is_late)
         return error_set(err, "cannot look up %s: no resolver answers", server);
     if (said[0] == FAILED || said[0] == '\0')
         return error_set(err, "cannot look up %s: %s", server,
                          said[0] == FAILED ? said + 1 : "the look-up failed");
-    split_lines(said, out);
+    while (out->count < DIAL_LOOKUP_MAX && text_next_line(&said, end, &line, &length))
+        strv_add_n(out, line, length);
     return 0;
 }

@@ -132,10 +132,7 @@ static void enqueue(struct walk *walk, const struct strv *needed, const char *th
 {
     for (size_t i = 0; i < needed->count && walk->names.count < LIBRARIES_MAX; i++) {
         const char *name = needed->items[i];
-        size_t known = 0;
-        while (known < walk->names.count && strcmp(walk->names.items[known], name) != 0)
-            known++;
-        if (known < walk->names.count || is_plain(name))
+        if (strv_has(&walk->names, name) || is_plain(name))
             continue;
         strv_add(&walk->names, name);
         strv_add(&walk->through, through != NULL ? through : name);

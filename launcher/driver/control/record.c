@@ -21,7 +21,6 @@
 #define JOURNAL "short.jsonl"
 #define OLD "short.old.jsonl"
 #define JOURNAL_READ_MAX ((size_t)64 << 20)
-#define CHUNK ((size_t)65536)
 
 static int create_file(int folder, const char *file, int flags)
 {
@@ -58,26 +57,13 @@ int job_journal_add(int folder, const json_t *record, struct error *err)
     return error_errno(err, errno, "cannot write the record of the job");
 }
 
-/* -1: it cannot be read, or is too large. */
-static int read_all(int fd, struct buf *out)
-{
-    for (ssize_t got = 1; got > 0;) {
-        void *room = buf_reserve(out, CHUNK);
-        got = room == NULL ? -1 : fd_read(fd, room, CHUNK);
-        if (got < 0)
-            return -1;
-        buf_commit(out, (size_t)got);
-    }
-    return 0;
-}
-
 static void walk_file(int folder, const char *name, int64_t since_s,
                       void (*each)(void *context, const json_t *record), void *context)
 {
     struct buf text AUTO_BUF = BUF_INIT(JOURNAL_READ_MAX);
     int fd AUTO_FD = fd_openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd >= 0)
-        read_all(fd, &text); /* what could be read counts */
+        (void)fd_read_rest(fd, &text); /* what could be read counts */
     const char *at = buf_text(&text), *end = at + text.length, *line;
     size_t length;
     while (text_next_line(&at, end, &line, &length)) {
@@ -205,7 +191,7 @@ void job_record_destroy(struct job_record *record)
 static json_t *read_facts(int fd)
 {
     struct buf text AUTO_BUF = BUF_INIT(READ_MAX);
-    if (read_all(fd, &text) < 0)
+    if (fd_read_rest(fd, &text) < 0)
         return NULL;
     json_t *facts = json_loadb(buf_text(&text), text.length, 0, NULL);
     if (json_is_object(facts))

@@ -21,15 +21,6 @@ static const struct {
 };
 #define TYPE_COUNT (sizeof hosts_types / sizeof hosts_types[0])
 
-static bool is_listed(const struct known_hosts *known, const char *type)
-{
-    for (size_t i = 0; i < known->types.count; i++) {
-        if (strcmp(known->types.items[i], type) == 0)
-            return true;
-    }
-    return false;
-}
-
 #define FAST "aes128-ctr"
 
 struct supported {
@@ -77,7 +68,7 @@ void host_key_prefer(LIBSSH2_SESSION *session, const struct known_hosts *known)
 
     for (int listed = 1; listed >= 0; listed--) {
         for (size_t i = 0; i < TYPE_COUNT; i++) {
-            if (is_listed(known, hosts_types[i].type) == (listed == 1))
+            if (strv_has(&known->types, hosts_types[i].type) == (listed == 1))
                 put_methods(&list, &supported, hosts_types[i].methods);
         }
     }
