@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
 #include "agent/crew_setup.h"
@@ -54,9 +53,6 @@ static void crew_ready_send(const struct post *post, const struct crew_setup *se
     }
     post_message(post, FRAME_READY, &message.base);
 }
-
-#define STATE_PROCESSES 16
-#define STATE_TEXT_MAX ((size_t)16 << 10)
 
 struct crew {
     struct crew_config config;
@@ -403,21 +399,6 @@ const char *crew_mpi_frame(struct crew *crew, uint8_t type, const void *message)
     return crew->setup.mpi != NULL ? mpi_relay_frame(crew->setup.mpi, type, message) : NULL;
 }
 
-static char *state_of(const struct worker *worker, const struct descendants_table *processes)
-{
-    struct buf text = BUF_INIT(STATE_TEXT_MAX);
-    if (worker->state != WORKER_RUNNING) {
-        buf_puts(&text, worker_state_name(worker->state));
-        return buf_take(&text);
-    }
-    proc_state_report(processes, worker->pid, STATE_PROCESSES, &text);
-    buf_consume(&text, strspn(buf_text(&text), " "));
-    while (text.length > 0 && text.bytes[text.start + text.length - 1] == '\n')
-        text.length--;
-    text.bytes[text.start + text.length] = '\0';
-    return buf_take(&text);
-}
-
 void crew_states(const struct crew *crew, bool finished, const struct descendants_table *processes,
                  struct crew_states *states)
 {
@@ -432,7 +413,7 @@ void crew_states(const struct crew *crew, bool finished, const struct descendant
             continue;
         states->seats[states->texts.count] = worker->seat;
         states->pids[states->texts.count] = worker->state == WORKER_RUNNING ? worker->pid : 0;
-        strv_add_take(&states->texts, state_of(worker, processes));
+        strv_add_take(&states->texts, worker_state_text(worker, processes));
     }
 }
 

@@ -19,11 +19,14 @@
 #include "base/mem.h"
 #include "base/status.h"
 #include "io/pty.h"
+#include "node/proc_state.h"
 #include "wire/control.pb-c.h"
 
 #define ERROR_FILE_MAX (64u << 10)
 #define ROWS 24 /* of a terminal whose size nobody knows, as usual */
 #define COLUMNS 80
+#define STATE_PROCESSES 16
+#define STATE_TEXT_MAX ((size_t)16 << 10)
 
 const char *worker_state_name(enum worker_state state)
 {
@@ -428,4 +431,18 @@ void worker_resize(const struct worker *worker, int rows, int columns)
     struct winsize size = {.ws_row = (unsigned short)rows, .ws_col = (unsigned short)columns};
     if (worker->terminal_fd >= 0)
         ioctl(worker->terminal_fd, TIOCSWINSZ, &size);
+}
+
+char *worker_state_text(const struct worker *worker, const struct descendants_table *processes)
+{
+    struct buf text = BUF_INIT(STATE_TEXT_MAX);
+    if (worker->state != WORKER_RUNNING) {
+        buf_puts(&text, worker_state_name(worker->state));
+        return buf_take(&text);
+    }
+    proc_state_report(processes, worker->pid, STATE_PROCESSES, &text);
+    buf_consume(&text, strspn(buf_text(&text), " "));
+    while (text.length > 0 && buf_text(&text)[text.length - 1] == '\n')
+        buf_truncate(&text, text.length - 1);
+    return buf_take(&text);
 }

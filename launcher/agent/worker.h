@@ -29,6 +29,7 @@
 #include "io/child.h"
 #include "io/loop.h"
 #include "io/reaper.h"
+#include "node/descendants.h"
 
 #define WORKER_STATE_LIST(X)         \
     X(WORKER_PLANNED, "not started") \
@@ -161,6 +162,9 @@ void worker_signal_pending(struct worker *worker);     /* those that came before
 /* Ends it alone, as worker_end_begin() says. `paused`: the job is suspended. */
 void worker_begin_end(struct worker *worker, bool paused, int signal, int64_t grace_ms);
 void worker_resize(const struct worker *worker, int rows, int columns);
+
+/* What its processes are doing, or that it has none. The caller frees it. */
+char *worker_state_text(const struct worker *worker, const struct descendants_table *processes);
 
 /* No process can write to the streams any more, or none may be waited for: reads what is there and
  * finishes the worker. */
