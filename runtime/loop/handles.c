@@ -52,8 +52,8 @@ struct callback {
 struct handles {
     pthread_mutex_t lock;
     struct handle **slots;
-    size_t room, used; /* slots from `used` on were never used */
-    size_t *free_slots, free_count;
+    size_t used, room;
+    size_t *free_slots, free_count, free_room;
     uint32_t generation;
     uint64_t completed;
     atomic_int waits; /* threads that wait for a handle */
@@ -104,7 +104,7 @@ static void handle_release(struct handles *handles, struct handle *handle)
 {
     size_t slot = handle_slot(handle->number);
     handles->slots[slot] = NULL;
-    handles->free_slots[handles->free_count++] = slot;
+    MEM_ADD_ROOM(handles->free_slots, handles->free_count, handles->free_room) = slot;
     handle_destroy(handle);
 }
 
@@ -124,10 +124,8 @@ static void *run_callbacks(void *argument)
 {
     struct handles *handles = argument;
     pthread_mutex_lock(&handles->lock);
-    for (;;) {
+    while (handles->first != NULL || !handles->ending) {
         struct callback *call = handles->first;
-        if (call == NULL && handles->ending)
-            break;
         if (call == NULL) {
             pthread_cond_wait(&handles->called, &handles->lock);
             continue;
@@ -186,23 +184,16 @@ uint32_t handles_destroy(struct handles *handles)
     return generation;
 }
 
-static hvd_handle number_new(struct handles *handles)
+/* Gives it a slot and a number. */
+static void handle_place(struct handles *handles, struct handle *handle)
 {
-    size_t slot;
-    if (handles->free_count > 0) {
-        slot = handles->free_slots[--handles->free_count];
-    } else {
-        if (handles->used == handles->room) {
-            handles->room = 2 * handles->room + 64;
-            handles->slots =
-                mem_resize_array(handles->slots, handles->room, sizeof(struct handle *));
-            handles->free_slots =
-                mem_resize_array(handles->free_slots, handles->room, sizeof(size_t));
-        }
-        slot = handles->used++;
-    }
+    size_t slot =
+        handles->free_count > 0 ? handles->free_slots[--handles->free_count] : handles->used;
+    if (slot == handles->used)
+        MEM_ADD_ROOM(handles->slots, handles->used, handles->room) = NULL;
+    handles->slots[slot] = handle;
     handles->generation = (handles->generation + 1) & 0x7fffffff;
-    return (hvd_handle)handles->generation << 32 | (hvd_handle)(slot + 1);
+    handle->number = (hvd_handle)handles->generation << 32 | (hvd_handle)(slot + 1);
 }
 
 /* Programs submit thousands of them in each step, so a handle is one piece of memory. */
@@ -232,8 +223,7 @@ struct submission *handle_create(struct handles *handles, size_t count, hvd_call
         handle->answers[i] = (struct answer){.done = false};
     }
     pthread_mutex_lock(&handles->lock);
-    handle->number = number_new(handles);
-    handles->slots[handle_slot(handle->number)] = handle;
+    handle_place(handles, handle);
     *number = handle->number;
     pthread_mutex_unlock(&handles->lock);
     return handle->submissions;
