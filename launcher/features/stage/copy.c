@@ -173,13 +173,11 @@ static int finish_file(int *fd, const char *path, const struct stage_file *file,
     struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
                                 {.tv_sec = file->seconds, .tv_nsec = file->nanoseconds}};
     bool done = fchmod(*fd, mode_of(file)) == 0 && futimens(*fd, times) == 0;
-    if (!done)
-        fails(path, err);
-    int closed = close(*fd); /* a server may say only now that a disk is full */
+    int result = done ? 0 : fails(path, err);
+    if (close(*fd) < 0 && done) /* a server may say only now that a disk is full */
+        result = fails(path, err);
     *fd = -1;
-    if (done && closed < 0)
-        return fails(path, err);
-    return done ? 0 : -1;
+    return result;
 }
 
 static int create_file(const char *path, struct error *err)
@@ -426,13 +424,9 @@ static int close_folders(struct stage_copy *copy, struct error *err)
 
 static int write_marks(struct stage_copy *copy, struct error *err)
 {
-    char *path AUTO_FREE = mem_printf("%s/list", copy->folder);
-    int fd AUTO_FD = create_file(path, err);
-    if (fd < 0)
-        return -1;
-    if (fd_write_all(fd, copy->list.text, copy->list.length) < 0)
-        return fails(path, err);
-    if (copy->config.keep.bytes == 0 && stage_store_mark(copy->folder, "once", "", err) < 0)
+    const struct stage_list *list = &copy->list;
+    if (stage_store_mark(copy->folder, "list", list->text, list->length, err) < 0 ||
+        (copy->config.keep.bytes == 0 && stage_store_mark(copy->folder, "once", "", 0, err) < 0))
         return -1;
     return stage_store_refresh(copy->folder, err);
 }

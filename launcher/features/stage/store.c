@@ -364,11 +364,12 @@ int stage_store_tidy(const struct stage_store *store, const struct stage_keep *k
 
 /* Marks */
 
-int stage_store_mark(const char *folder, const char *name, const char *text, struct error *err)
+int stage_store_mark(const char *folder, const char *name, const char *text, size_t length,
+                     struct error *err)
 {
     char *path AUTO_FREE = mem_printf("%s/%s", folder, name);
     int fd AUTO_FD = fd_open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0 || fd_write_all(fd, text, strlen(text)) < 0)
+    if (fd < 0 || fd_write_all(fd, text, length) < 0)
         return stage_store_fails(errno, "cannot write", path, err);
     return 0;
 }
@@ -383,7 +384,7 @@ static char *read_boot(const char *path)
 int stage_store_refresh(const char *folder, struct error *err)
 {
     char *boot AUTO_FREE = read_boot(BOOT_ID);
-    return stage_store_mark(folder, "boot", boot, err);
+    return stage_store_mark(folder, "boot", boot, strlen(boot), err);
 }
 
 bool stage_store_is_fresh(const struct stage_store *store, const char *id)

@@ -89,5 +89,7 @@ int stage_store_tidy(const struct stage_store *store, const struct stage_keep *k
 
 /* ID/boot is of the present boot. */
 bool stage_store_is_fresh(const struct stage_store *store, const char *id);
-int stage_store_mark(const char *folder, const char *name, const char *text, struct error *err);
+/* Writes a file beside the copy. */
+int stage_store_mark(const char *folder, const char *name, const char *text, size_t length,
+                     struct error *err);
 int stage_store_refresh(const char *folder, struct error *err); /* it is, from now on */
