@@ -479,18 +479,12 @@ static void report(const struct job *job, struct json_t *root)
                                   (json_int_t)counts->repeated));
 }
 
-#define FRAME(type, take, name)                                            \
-    {                                                                      \
-        type,                                                              \
-        {                                                                  \
-            take, &hvdrun__##name##__descriptor, EPOCHS_ALL, NODE_UP, true \
-        }                                                                  \
-    }
-static const struct part_frame frames[] = {FRAME(FRAME_TREE_OPENED, take_opened, tree_opened),
-                                           FRAME(FRAME_TREE_JOINED, take_joined, tree_joined),
-                                           FRAME(FRAME_TREE_LEFT, take_left, tree_left),
-                                           FRAME(FRAME_TREE_TAKEN, take_taken, tree_taken),
-                                           {0}};
+static const struct part_frame frames[] = {
+    {FRAME_TREE_OPENED, {take_opened, &hvdrun__tree_opened__descriptor, EPOCHS_ALL, NODE_UP, true}},
+    {FRAME_TREE_JOINED, {take_joined, &hvdrun__tree_joined__descriptor, EPOCHS_ALL, NODE_UP, true}},
+    {FRAME_TREE_LEFT, {take_left, &hvdrun__tree_left__descriptor, EPOCHS_ALL, NODE_UP, true}},
+    {FRAME_TREE_TAKEN, {take_taken, &hvdrun__tree_taken__descriptor, EPOCHS_ALL, NODE_UP, true}},
+    {0}};
 const struct driver_part tree_part = {.name = "tree",
                                       .open = open_part,
                                       .close = close_part,

@@ -165,11 +165,8 @@ static void heard_unfit(struct mother *mother, const char *reason)
 static void heard_stale(struct mother *mother, const char *file)
 {
     log_info(mother->config.log, "%s has changed: modules are imported again", file);
-    while (!TAILQ_EMPTY(&mother->batch)) {
-        struct warm_rank *rank = TAILQ_LAST(&mother->batch, warm_ranks);
-        TAILQ_REMOVE(&mother->batch, rank, at);
-        TAILQ_INSERT_HEAD(&mother->waiting, rank, at);
-    }
+    TAILQ_CONCAT(&mother->batch, &mother->waiting, at);
+    TAILQ_CONCAT(&mother->waiting, &mother->batch, at);
     mother->batch_count = 0;
     end_process(mother);
     start(mother);

@@ -327,9 +327,7 @@ static void say_what_follows(struct elastic *e, const struct elastic_failure *fa
 static void fail_too(struct elastic *e, const struct elastic_failure *failure)
 {
     struct elastic_change *change = &e->change;
-    if (change->mode != ELASTIC_REJOIN || !is_crash(failure))
-        return;
-    if (change->also++ == 0)
+    if (change->mode == ELASTIC_REJOIN && is_crash(failure) && change->also++ == 0)
         change->also_first = *failure;
 }
 
