@@ -168,6 +168,24 @@ static void test_checked_once(void **state)
     host_close(&host);
 }
 
+/* ls aligns its columns. How wide they are depends on what else is in the folder. */
+static void test_checked_with_other_columns(void **state)
+{
+    (void)state;
+    struct host host;
+    host_open(&host);
+    struct call call = run(&host, "/bin/sh");
+    is_up(&call);
+    char *wide AUTO_FREE = mem_printf(
+        "#!/bin/sh\necho ls >>%s/used\n/usr/bin/ls \"$@\" | sed 's/ /  /g'\n", host.root);
+    host_program(&host, "ls", wide);
+    call = run(&host, "/bin/sh");
+    is_up(&call);
+    assert_int_equal(call.sends, 0);
+    host_expect_used(&host, "ls\n"); /* once: nothing was checked again */
+    host_close(&host);
+}
+
 /* What others may write to is not run, though it has the right bytes. */
 static void test_untrusted_is_not_run(void **state)
 {
@@ -428,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_eight_share_one_home),
         cmocka_unit_test(test_old_images_go),
         cmocka_unit_test(test_checked_once),
+        cmocka_unit_test(test_checked_with_other_columns),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
