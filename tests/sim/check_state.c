@@ -22,15 +22,21 @@ static int64_t longest(const struct world *world, enum elastic_state state)
     case ELASTIC_AGREEING:
         return 2 * config->rejoin_timeout_ms + config->grace_ms + 2 * config->patience_ms +
                slack_ms;
-    case ELASTIC_WAITING: return config->elastic_timeout_ms + slack_ms;
+    case ELASTIC_WAITING:
+        return (world->newcomers_awaited ? config->patience_ms : config->elastic_timeout_ms) +
+               slack_ms;
     default: return -1;
     }
 }
 
+/* A wait for hosts begins anew when newcomers have ended while there were enough slots. */
 static void check_stay(struct world *world)
 {
     const int64_t limit_ms = longest(world, world->state_before);
-    const int64_t stay_ms = world->core_last_ms - world->state_since_ms;
+    const bool anew = world->state_before == ELASTIC_WAITING && !world->newcomers_awaited &&
+                      world->waiting_since_ms > world->state_since_ms;
+    const int64_t since_ms = anew ? world->waiting_since_ms : world->state_since_ms;
+    const int64_t stay_ms = world->core_last_ms - since_ms;
     if (limit_ms >= 0 && stay_ms > limit_ms && !world->jumped)
         world_problem(world, INV_LAST, "%lld ms in state '%s'", (long long)stay_ms,
                       elastic_state_name(world->state_before));
@@ -240,12 +246,32 @@ static void check_held(struct world *world)
     }
 }
 
+/* By the hosts that the core uses: one that drains and is listed again may not be among them. */
+static bool awaits_newcomers(struct world *world)
+{
+    int slots = 0;
+    for (int n = 0; n < elastic_host_count(world->core.elastic); n++) {
+        const struct elastic_host_facts facts = core_host(&world->core, n);
+        if (facts.state == ELASTIC_HOST_UP && facts.blacklisted_until_ms == 0)
+            slots += facts.slots - facts.blacklisted_slots;
+    }
+    bool ending = false;
+    for (int seat = 0; seat < WORLD_SEATS; seat++) {
+        const struct sim_worker *worker = world_worker(world, seat);
+        ending |= worker_is_live(worker) && worker->newcomer && worker->kill_sent;
+    }
+    return ending && core_state(&world->core) == ELASTIC_WAITING &&
+           slots >= world->schedule->config.min_np;
+}
+
 void check_after(struct world *world, const struct elastic_event *event)
 {
     const enum elastic_state state = core_state(&world->core);
     /* the limit for finding hosts runs on while an epoch is prepared, or what is left is stopped */
-    if (world->state_before == ELASTIC_RUNNING || world->state_before == ELASTIC_AGREEING)
+    if (world->state_before == ELASTIC_RUNNING || world->state_before == ELASTIC_AGREEING ||
+        world->newcomers_awaited)
         world->waiting_since_ms = world->core_last_ms;
+    world->newcomers_awaited = awaits_newcomers(world);
     if ((state == ELASTIC_DONE) != world->over)
         world_problem(world, INV_ENDS, "state '%s', OVER has %scome", elastic_state_name(state),
                       world->over ? "" : "not ");

@@ -31,6 +31,8 @@ void core_create(struct core *core, const struct elastic_config *config, int64_t
         used.reset_limit = -1;
     if (mutation == MUTATION_RESTARTS)
         used.max_restarts = -1;
+    if (mutation == MUTATION_PATIENT)
+        used.elastic_timeout_ms *= 10;
     if (mutation == MUTATION_LAST)
         used.rejoin_timeout_ms *= 10;
     if (mutation == MUTATION_WAIT)

@@ -43,6 +43,7 @@
     X(MUTATION_ANSWER_NEVER, INV_ANSWER_NEVER, "an answer is forgotten")                         \
     X(MUTATION_NO_DEADLINE, INV_DEADLINE, "no deadline in AGREEING")                             \
     X(MUTATION_LAST, INV_LAST, "a rejoin limit ten times as long")                               \
+    X(MUTATION_PATIENT, INV_LAST, "a wait for hosts ten times as long")                          \
     X(MUTATION_LEAVE, INV_LEAVE, "deadlines of drains are not heard")                            \
     X(MUTATION_NO_GROWTH, INV_GROWTH, "rank 0 is not notified")                                  \
     X(MUTATION_NO_CALL, INV_GROWTH, "nobody is called again after a loss")                       \

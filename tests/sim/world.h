@@ -162,6 +162,7 @@ struct world {
     bool succeeded_told; /* a member of the epoch that runs has ended with 0, after it registered */
     enum elastic_state state_before; /* the last event */
     int64_t waiting_since_ms;        /* core's clock */
+    bool newcomers_awaited;          /* their end is all that the next plan lacks */
     int64_t state_since_ms, grow_since_ms;
     /* the mood of the world */
     bool benign, jumped;

@@ -252,11 +252,25 @@ static void notify_rank_0(struct elastic *e)
     e->timers[ELASTIC_TIMER_NOTIFY] = e->now_ms + change->pause_ms;
 }
 
-/* Not while newcomers end: no plan is made before, however many slots there are. They have limits
- * of their own. */
+static int slots_found(const struct elastic *e)
+{
+    struct elastic_choice choice;
+    elastic_choice_make(e, &choice);
+    int size = choice.size;
+    elastic_choice_clear(&choice);
+    return size;
+}
+
+/* There are enough slots, and no plan is made before the newcomers have ended. They have limits of
+ * their own. */
+static bool waits_for_newcomers(const struct elastic *e)
+{
+    return e->workers.in_state[ELASTIC_WORKER_DISMISSED] > 0 && slots_found(e) >= wanted(e);
+}
+
 static void wait_for_slots(struct elastic *e)
 {
-    if (e->workers.in_state[ELASTIC_WORKER_DISMISSED] > 0)
+    if (e->state != ELASTIC_WAITING || waits_for_newcomers(e))
         e->timers[ELASTIC_TIMER_WAIT] = ELASTIC_OFF;
     else if (e->timers[ELASTIC_TIMER_WAIT] == ELASTIC_OFF)
         e->timers[ELASTIC_TIMER_WAIT] = e->now_ms + e->config.elastic_timeout_ms;
@@ -269,10 +283,7 @@ static void say_waiting(struct elastic *e)
     bool may_come = e->started == 0 && calls;
     if (e->state != ELASTIC_WAITING || e->waiting_said || may_come)
         return;
-    struct elastic_choice choice;
-    elastic_choice_make(e, &choice);
-    int size = choice.size;
-    elastic_choice_clear(&choice);
+    int size = slots_found(e);
     if (size >= wanted(e))
         return; /* it gathers */
     e->waiting_said = true;
@@ -306,10 +317,7 @@ void elastic_steps_settle(struct elastic *e)
     } while (e->state != before);
     if (e->state == ELASTIC_ENDING || e->state == ELASTIC_DONE)
         return;
-    if (e->state != ELASTIC_WAITING)
-        e->timers[ELASTIC_TIMER_WAIT] = ELASTIC_OFF;
-    else
-        wait_for_slots(e);
+    wait_for_slots(e);
     if (e->state == ELASTIC_RUNNING && e->change.notify)
         notify_rank_0(e);
     /* an agent that is stopping its crew gets no further order */

@@ -273,6 +273,38 @@ static void test_a_newcomer_that_does_not_end(void **state)
     story_end(&s);
 }
 
+/* Its end would not help: there are too few slots even then. */
+static void test_a_newcomer_that_ends_slowly_and_too_few_slots(void **state)
+{
+    (void)state;
+    for (int comes = 0; comes < 2; comes++) {
+        struct story s;
+        early(&s)->min_np = 3;
+        s.config.elastic_timeout_ms = 5000;
+        story_loses(&s);
+        can_join(&s);
+        ignore(&s);
+        lost(&s, "b");
+        story_rejoin(&s);
+        expect(&s, "kill 1");
+        expect_state(&s, ELASTIC_WAITING);
+        after(&s, s.config.elastic_timeout_ms - 1);
+        expect(&s, "call b");
+        if (comes) {
+            came(&s, "b"); /* now nothing else is missing */
+            after(&s, s.config.elastic_timeout_ms - 1);
+            expect_state(&s, ELASTIC_WAITING);
+            signaled(&s, 1, SIGKILL);
+            expect(&s, "prepare 4");
+        } else {
+            expect_state(&s, ELASTIC_WAITING);
+            after(&s, 1);
+            expect_verdict(&s, ELASTIC_END_NO_HOSTS, "3 wanted, 2 found");
+        }
+        story_end(&s);
+    }
+}
+
 /* Its rank and the size of its world are not those of the next epoch. */
 static void test_a_second_loss_starts_the_newcomer_anew(void **state)
 {
@@ -504,6 +536,7 @@ int main(void)
         cmocka_unit_test(test_a_newcomer_that_never_comes),
         cmocka_unit_test(test_a_newcomer_that_ends_slowly),
         cmocka_unit_test(test_a_newcomer_that_does_not_end),
+        cmocka_unit_test(test_a_newcomer_that_ends_slowly_and_too_few_slots),
         cmocka_unit_test(test_a_second_loss_starts_the_newcomer_anew),
         cmocka_unit_test(test_a_failure_before_the_survivors_ask),
         cmocka_unit_test(test_its_host_goes),
