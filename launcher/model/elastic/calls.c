@@ -22,13 +22,22 @@ static bool can_be_called(const struct elastic *e, const struct elastic_host *ho
            (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);
 }
 
+/* Half of the time to find slots is over. */
+static bool time_is_short(const struct elastic *e)
+{
+    return e->config.max_np > 0 && e->timers[ELASTIC_TIMER_WAIT] != ELASTIC_OFF &&
+           e->timers[ELASTIC_TIMER_SHORT] == ELASTIC_OFF;
+}
+
 /* A call that takes long, and one to a host that failed before, does not keep others from
- * being called. */
+ * being called. No call does when the time to find slots becomes short: otherwise the job could end
+ * before a host that is up was called. */
 static bool counts(const struct elastic *e, const struct elastic_host *host)
 {
     if (host->state != ELASTIC_HOST_CALLING)
         return host->state == ELASTIC_HOST_UP;
-    return host->problem == NULL && e->now_ms < host->called_ms + ELASTIC_SLOW_CALL_MS;
+    return !time_is_short(e) && host->problem == NULL &&
+           e->now_ms < host->called_ms + ELASTIC_SLOW_CALL_MS;
 }
 
 /* The slots of this host that the job counts on. */
@@ -46,11 +55,12 @@ int64_t elastic_calls_promised(const struct elastic *e)
 }
 
 /* The job counts on the slots of a host that it is about to call. A job that waits does not count
- * on a host that has failed before, so it calls others, too. */
+ * on a host that has failed before, so it calls others, too. When its time becomes short it counts
+ * on none. */
 static bool is_promising(const struct elastic *e, const struct elastic_host *host)
 {
     bool waits = e->state == ELASTIC_WAITING;
-    return !is_blacklisted(host) && !(waits && host->problem != NULL);
+    return !is_blacklisted(host) && !(waits && host->problem != NULL) && !time_is_short(e);
 }
 
 void elastic_calls_make(struct elastic *e)

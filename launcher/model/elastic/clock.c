@@ -6,6 +6,18 @@
 #include "model/elastic/newcomers.h"
 #include "model/elastic/placement.h"
 
+void elastic_clock_wait(struct elastic *e, int64_t now_ms)
+{
+    e->timers[ELASTIC_TIMER_WAIT] = now_ms + e->config.elastic_timeout_ms;
+    if (e->config.max_np > 0) /* else all hosts are called anyway */
+        e->timers[ELASTIC_TIMER_SHORT] = now_ms + e->config.elastic_timeout_ms / 2;
+}
+
+static void short_over(struct elastic *e)
+{
+    e->call_again = true;
+}
+
 static void wait_over(struct elastic *e)
 {
     struct elastic_choice choice;
@@ -122,10 +134,15 @@ static void workers_over(struct elastic *e)
 
 /* That ELASTIC_TIMER_GATHER is over is seen by gather_until_ms. */
 static void (*const over[ELASTIC_TIMERS])(struct elastic *e) = {
-    [ELASTIC_TIMER_WAIT] = wait_over,      [ELASTIC_TIMER_GROW] = grow_over,
-    [ELASTIC_TIMER_NOTIFY] = notify_again, [ELASTIC_TIMER_PREPARE] = prepare_over,
-    [ELASTIC_TIMER_START] = start_over,    [ELASTIC_TIMER_NEWCOMERS] = newcomers_over,
-    [ELASTIC_TIMER_STOP] = stop_over,      [ELASTIC_TIMER_END] = end_over,
+    [ELASTIC_TIMER_WAIT] = wait_over,
+    [ELASTIC_TIMER_SHORT] = short_over,
+    [ELASTIC_TIMER_GROW] = grow_over,
+    [ELASTIC_TIMER_NOTIFY] = notify_again,
+    [ELASTIC_TIMER_PREPARE] = prepare_over,
+    [ELASTIC_TIMER_START] = start_over,
+    [ELASTIC_TIMER_NEWCOMERS] = newcomers_over,
+    [ELASTIC_TIMER_STOP] = stop_over,
+    [ELASTIC_TIMER_END] = end_over,
 };
 
 /* The earliest timer, or -1. */

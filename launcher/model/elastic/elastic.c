@@ -124,7 +124,7 @@ struct elastic *elastic_create(const struct elastic_config *config, int64_t now_
     for (int t = 0; t < ELASTIC_TIMERS; t++)
         e->timers[t] = ELASTIC_OFF;
     elastic_change_close(e);
-    e->timers[ELASTIC_TIMER_WAIT] = now_ms + config->elastic_timeout_ms;
+    elastic_clock_wait(e, now_ms);
     return e;
 }
 
@@ -148,7 +148,7 @@ void elastic_destroy(struct elastic *e)
 void elastic_wait_anew(struct elastic *e, int64_t now_ms)
 {
     if (e->timers[ELASTIC_TIMER_WAIT] != ELASTIC_OFF)
-        e->timers[ELASTIC_TIMER_WAIT] = now_ms + e->config.elastic_timeout_ms;
+        elastic_clock_wait(e, now_ms);
 }
 
 typedef void handler(struct elastic *e, const struct elastic_event *event);

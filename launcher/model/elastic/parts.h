@@ -11,7 +11,8 @@
 /* calls.c: the connections to the hosts. Which hosts to call; hosts that come, cannot be reached or
  * are lost. */
 
-/* Calls hosts until they promise as many slots as the job can use. */
+/* Calls hosts until they promise as many slots as the job can use. No call is a promise when the
+ * time to find slots becomes short. */
 void elastic_calls_make(struct elastic *e);
 int64_t elastic_calls_promised(const struct elastic *e); /* slots */
 void elastic_calls_came(struct elastic *e, int number, const char *boot_id);
@@ -83,6 +84,9 @@ void elastic_change_note_added(struct elastic *e); /* the hosts that are new in 
 void elastic_change_close(struct elastic *e);      /* the next epoch has begun */
 
 /* clock.c: the time limits, and what happens when one has passed. */
+
+/* The job has too few slots, or none yet: its time to find them begins (anew). */
+void elastic_clock_wait(struct elastic *e, int64_t now_ms);
 
 int64_t elastic_clock_next(const struct elastic *e); /* INT64_MAX: nothing */
 /* Carries out the earliest limit that has passed at e->now_ms. False: none has. */

@@ -271,9 +271,9 @@ static bool waits_for_newcomers(const struct elastic *e)
 static void wait_for_slots(struct elastic *e)
 {
     if (e->state != ELASTIC_WAITING || waits_for_newcomers(e))
-        e->timers[ELASTIC_TIMER_WAIT] = ELASTIC_OFF;
+        e->timers[ELASTIC_TIMER_WAIT] = e->timers[ELASTIC_TIMER_SHORT] = ELASTIC_OFF;
     else if (e->timers[ELASTIC_TIMER_WAIT] == ELASTIC_OFF)
-        e->timers[ELASTIC_TIMER_WAIT] = e->now_ms + e->config.elastic_timeout_ms;
+        elastic_clock_wait(e, e->now_ms);
 }
 
 /* At the start not before all that are called have come or failed. */

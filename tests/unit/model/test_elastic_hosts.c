@@ -183,6 +183,64 @@ static void test_a_call_takes_long(void **state)
     story_end(&s);
 }
 
+/* No host that could be used is left out when the job gives up: in the second half of the time all
+ * are called, side by side. */
+static void test_the_time_becomes_short(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    s.config.elastic_timeout_ms = 6000;
+    story_begin(&s);
+    hosts(&s, "dead,silent,alive");
+    after(&s, 2999);
+    expect(&s, "call dead");
+    after(&s, 1);
+    expect(&s, "call silent, call alive");
+    hosts(&s, "dead,silent,alive,more");
+    expect(&s, "call more");
+    came(&s, "alive");
+    expect(&s, "prepare 1");
+    prepared(&s);
+    started(&s);
+    expect(&s, "start 1, resumed 1");
+    hosts(&s, "dead,silent,alive,more,one"); /* nobody else is needed */
+    expect(&s, "");
+    story_end(&s);
+}
+
+/* The half counts from the moment when the wait begins. */
+static void test_the_time_becomes_short_after_a_loss(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    s.config.elastic_timeout_ms = 6000;
+    story_begin(&s);
+    hosts(&s, "a,b,c");
+    came(&s, "a");
+    prepared(&s);
+    started(&s);
+    after(&s, 100000);
+    expect(&s, "call a, prepare 1, start 1, resumed 1");
+    lost(&s, "a");
+    expect_state(&s, ELASTIC_WAITING);
+    expect(&s, "end all 30000, call b");
+    after(&s, 1000);
+    elastic_wait_anew(s.e, s.now);
+    after(&s, 2999);
+    expect(&s, "");
+    after(&s, 1);
+    expect(&s, "call a, call c");
+    after(&s, 2999);
+    expect(&s, "");
+    after(&s, 1);
+    expect(&s, "verdict no hosts, over");
+    story_end(&s);
+}
+
 static void test_a_problem_is_said_once(void **state)
 {
     (void)state;
@@ -765,6 +823,8 @@ int main(void)
         cmocka_unit_test(test_it_does_not_wait_for_more_than_may_be),
         cmocka_unit_test(test_spares_are_kept_up),
         cmocka_unit_test(test_a_call_takes_long),
+        cmocka_unit_test(test_the_time_becomes_short),
+        cmocka_unit_test(test_the_time_becomes_short_after_a_loss),
         cmocka_unit_test(test_a_problem_is_said_once),
         cmocka_unit_test(test_cooldowns),
         cmocka_unit_test(test_a_host_that_is_called_drains),
