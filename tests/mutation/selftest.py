@@ -9,6 +9,7 @@ import sys
 import tempfile
 import unittest
 
+import mutation
 from changes import changes_of
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -96,6 +97,11 @@ class Changes(unittest.TestCase):
         self.assertEqual(len({change.id for change in later}), len(later))
 
 
+class Equal(unittest.TestCase):
+    def test_each_id_names_a_change(self):
+        self.assertEqual(mutation.stale(HERE.parents[1]), {}, "remove these from equal.txt: their lines are others now")
+
+
 class Tool(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="hvdrun-mutation-selftest-")
@@ -141,6 +147,23 @@ class Tool(unittest.TestCase):
         self.assertNotIn("limits.c:11", output)
         self.assertEqual(set(re.findall(r"equal.txt: (\w+) names no change of (\S+)", output)),
                          {("0123abcd", "toy/limits.c"), ("0123abce", "toy/other.c")}, output)
+
+    def test_that_depends_on_its_place(self):
+        """It would fail for each changed program, and seem to notice the change."""
+        self.write("tests/test_limits.c", '''#include <string.h>
+#include <unistd.h>
+
+#include "limits.h"
+
+int main(void)
+{
+    char path[4096] = "";
+    return limits_count(3) == 4 && readlink("/proc/self/exe", path, sizeof(path) - 1) > 0 && strstr(path, "/plain/unit_toy") != NULL ? 0 : 1;
+}
+''')
+        output = self.run_tool("--room", "toy", "--count", "0")
+        self.assertIn("unit.toy.limits fails unchanged", output)
+        self.assertRegex(output, r"(?m)^toy +0 +0 ")
 
     def compiler(self, condition):
         """As CC: a compiler that compiles a changed file only if the condition holds."""

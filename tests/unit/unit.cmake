@@ -33,6 +33,8 @@ foreach(room ${unit_rooms})
   file(CONFIGURE OUTPUT ${unit_generated}/unit_nouns.h CONTENT "#define UNIT_NOUN_LIST(X)${unit_list}\n")
   target_link_libraries(${target} PRIVATE room_${room} PkgConfig::cmocka)
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_LIST_DIR} ${unit_generated})
+  # The program may be elsewhere: with a change of tests/mutation in it.
+  target_compile_definitions(${target} PRIVATE HVDRUN_MODULES="${PROJECT_BINARY_DIR}/lib/hvdrun")
   # cmocka's macros convert integers on their own
   target_compile_options(${target} PRIVATE -Wno-conversion -Wno-missing-prototypes)
   # Without optimization, tests compile in less than half of the time; what they test is optimized. Those of

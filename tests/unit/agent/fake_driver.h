@@ -2,7 +2,6 @@
 /* A real agent in a process of its own, and a driver that says to it what a test wants. */
 #pragma once
 
-#include <libgen.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -250,28 +249,16 @@ static inline void fake_settle(struct fake_driver *driver)
     driver->type = 0;
 }
 
-/* It looks for its modules where the build puts them: beside the folder of this test. */
-static inline char *fake_module_dir(void)
-{
-    char path[4096];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
-    assert_true(length > 0);
-    path[length] = '\0';
-    return mem_printf("%s/lib/hvdrun", dirname(dirname(path)));
-}
-
 static inline _Noreturn void fake_agent(int read_fd, int write_fd)
 {
     sigset_t mask;
     sigemptyset(&mask);
-    char *module_dir = fake_module_dir();
     struct agent_config config = {.read_fd = read_fd,
                                   .write_fd = write_fd,
-                                  .module_dir = module_dir,
+                                  .module_dir = HVDRUN_MODULES,
                                   .mask = &mask,
                                   .keeper_fd = -1};
     int status = agent_run(&config);
-    free(module_dir);
     _exit(FAKE_LEAKS() ? 99 : status);
 }
 

@@ -136,12 +136,7 @@ static void test_restart_with_pmix(void **state)
                                    .mpi = "pmix",
                                    .seats = {{0, 0, 0, 0}, {1, 1, 1, 1}},
                                    .count = 2};
-    char *dir = fake_module_dir();
-    char *module = mem_printf("%s/hvdrun-pmix.so", dir);
-    bool built = exists(module);
-    free(module);
-    free(dir);
-    if (!built)
+    if (!exists(HVDRUN_MODULES "/hvdrun-pmix.so"))
         skip();
     size_t descriptors = 0;
     fake_open(&driver);

@@ -2,9 +2,6 @@
 /*
  * The PMIx server with real clients: Open MPI programs and a plain PMIx client (tests/workers/).
  * PMIx starts once per process, so the tests share one server; each has a namespace of its own.
- *
- * The module is taken from HVDRUN_PMIX_MODULE, or ../lib/hvdrun/ beside this program's folder; the
- * workers from HVDRUN_WORKERS, or workers/ beside this program.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +32,7 @@
 #include "pmix/pmix_server.h"
 #include "unit.h"
 
+#define WORKERS HVDRUN_MODULES "/../../tests/workers"
 #define RANKS_MAX 64
 #define RUN_LIMIT_MS 40000
 /* Not at once: libpmix 4.2 locks up now and then when a client is killed while it connects. */
@@ -61,7 +59,7 @@ FOR_ASAN const char *__asan_default_options(void)
 
 static struct {
     struct pmix_server *server;
-    char *module, *workers, *tmpdir, *shm_dir;
+    char *tmpdir, *shm_dir;
     char hostname[256];
     int epoch;
     bool complaints_are_for_v;
@@ -123,18 +121,6 @@ static int remove_entry(const char *path, const struct stat *st, int type, struc
 {
     (void)st, (void)type, (void)walk;
     return remove(path);
-}
-
-static char *beside(const char *variable, const char *relative)
-{
-    char self[4096];
-    if (getenv(variable) != NULL)
-        return mem_strdup(getenv(variable));
-    ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    assert_true(length > 0);
-    self[length] = '\0';
-    *strrchr(self, '/') = '\0';
-    return mem_printf("%s/%s", self, relative);
 }
 
 static const int all_ranks[RANKS_MAX] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
@@ -213,14 +199,12 @@ static int setup(void **state)
     world.tmpdir = mem_strdup(tmpdir);
     world.shm_dir = mem_printf("%s/shm", tmpdir);
     assert_int_equal(mkdir(world.shm_dir, 0700), 0);
-    world.module = beside("HVDRUN_PMIX_MODULE", "../lib/hvdrun/hvdrun-pmix.so");
-    world.workers = beside("HVDRUN_WORKERS", "workers");
     gethostname(world.hostname, sizeof(world.hostname));
     buf_init(&world.log, 1 << 16);
     buf_init(&world.info, 1 << 16);
     buf_init(&world.output, 1 << 20);
     buf_init(&world.given, 1 << 20);
-    world.server = pmix_server_load(world.module, &ops, NULL, &err);
+    world.server = pmix_server_load(HVDRUN_MODULES "/hvdrun-pmix.so", &ops, NULL, &err);
     world.complaints_are_for_v = world.server != NULL && try_complaints();
     if (world.server == NULL || pmix_server_start(world.server, tmpdir, world.hostname, &err) < 0) {
         fprintf(stderr, "%s\n", err.text);
@@ -237,8 +221,6 @@ static int teardown(void **state)
     int left = access(world.tmpdir, F_OK) == 0;
     free(world.tmpdir);
     free(world.shm_dir);
-    free(world.module);
-    free(world.workers);
     buf_destroy(&world.log);
     buf_destroy(&world.info);
     buf_destroy(&world.output);
@@ -332,7 +314,7 @@ static void run(int np, char *const *argv, int first_app, bool kill_rest)
 
 static void run_worker(int np, const char *name, const char *one, const char *two, bool kill_rest)
 {
-    char *path AUTO_FREE = mem_printf("%s/%s", world.workers, name);
+    char *path AUTO_FREE = mem_printf(WORKERS "/%s", name);
     char *argv[] = {path, (char *)(uintptr_t)one, (char *)(uintptr_t)two, NULL};
     run(np, argv, np, kill_rest);
 }
@@ -387,7 +369,7 @@ static void test_ring(void **state)
 static void test_two_apps(void **state)
 {
     (void)state;
-    char *path AUTO_FREE = mem_printf("%s/mpi_pmix", world.workers);
+    char *path AUTO_FREE = mem_strdup(WORKERS "/mpi_pmix");
     char *argv[] = {path, (char *)"keys", NULL};
     run(3, argv, 1, true);
     expect_output("rank 2 keys ok");
@@ -719,7 +701,8 @@ static void test_second_start(void **state)
 {
     (void)state;
     struct error err = ERROR_INIT;
-    struct pmix_server *second = pmix_server_load(world.module, &ops, NULL, &err);
+    struct pmix_server *second =
+        pmix_server_load(HVDRUN_MODULES "/hvdrun-pmix.so", &ops, NULL, &err);
     assert_non_null(second);
     assert_int_equal(pmix_server_start(second, world.tmpdir, world.hostname, &err), -1);
     assert_non_null(strstr(err.text, "once"));

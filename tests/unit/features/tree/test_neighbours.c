@@ -42,10 +42,8 @@ static struct tree_neighbours *create(struct loop *loop, int place, struct child
 {
     static const struct tree_neighbours_ops ops = {joined, left, down};
     struct tree_shape shape = tree_shape_of(SIZE);
-    char *modules AUTO_FREE = fake_module_dir();
-    char *tls AUTO_FREE = mem_printf("%s/hvdrun-tls.so", modules);
     struct tree_neighbours *all = neighbours_create(loop, &shape, place, key, 5000, &ops, child);
-    assert_int_equal(neighbours_use_tls(all, tls, NULL), 0);
+    assert_int_equal(neighbours_use_tls(all, HVDRUN_TLS_MODULE, NULL), 0);
     return all;
 }
 

@@ -88,12 +88,10 @@ static struct tree_neighbours *call_from(struct loop *loop, struct fake_driver *
 {
     struct tree_shape shape = tree_shape_of(SIZE);
     const struct socket_address address = open_agent(driver);
-    char *modules AUTO_FREE = fake_module_dir();
-    char *tls AUTO_FREE = mem_printf("%s/hvdrun-tls.so", modules);
     *child = (struct child){.loop = loop};
     struct tree_neighbours *all =
         neighbours_create(loop, &shape, place, with, 5000, &child_ops, child);
-    assert_int_equal(neighbours_use_tls(all, tls, NULL), 0);
+    assert_int_equal(neighbours_use_tls(all, HVDRUN_TLS_MODULE, NULL), 0);
     assert_int_equal(neighbours_join(all, &address, NULL), 0);
     while (!child->joined && !child->left)
         run_loop(loop);
