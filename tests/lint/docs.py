@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documents are true to the tree:
 - every exit status of runtime/base/status.h has its row in docs/exit-status.md,
+- every topic of wire/topic.h has one in docs/internals/protocol.md, every command of cli/control_words.h one in
+  docs/jobs.md, and a header shows every request over the control socket,
 - every relative link in a Markdown file leads to a file, and its #anchor to a heading,
 - CHANGELOG.md begins with the version of CMakeLists.txt, and documents that show one show that one,
 - nothing says that a host needs a shell alone: docs/install.md says what it needs,
@@ -22,6 +24,11 @@ CODE_SPAN = re.compile(r"`[^`\n]*`")
 LINK = re.compile(r"\[[^\]\[]*\]\(\s*<?([^)<>\s]+)>?(?:\s+\"[^\"]*\")?\s*\)")
 DEFINITION = re.compile(r"^ {0,3}\[[^\]]+\]:\s*<?(\S+?)>?\s*$", re.MULTILINE)
 HEADING = re.compile(r"^#{1,6}\s+(.*?)\s*#*$", re.MULTILINE)
+
+# A list in the source, its entries, the page with a row for each, and how that begins.
+LISTS = (("launcher/wire/topic.h", r"\bX\((\w+), (\d+),", "docs/internals/protocol.md", r"\| {1} \| {0} \|"),
+         ("launcher/cli/control_words.h", r'\bX\(CONTROL_\w+, *"(\w+)"', "docs/jobs.md", r"\|[^|]*[ `]{0}\b"))
+RULES = re.compile(r"\bcontrol_rule \w+\[\] = \{([^;]*)\};")
 
 SHELL_ALONE = re.compile(r"\b(?:nothing\s+but|only|just)\s+a\s+shell\b")
 
@@ -47,6 +54,19 @@ def check_statuses(source, findings):
     for name, value in statuses:
         if not re.search(rf"^\|\s*`?{value}`?\s*\|", text, re.MULTILINE):
             findings.add(page, 0, f"no row that begins with {value} ({name})")
+
+
+def check_lists(source, findings):
+    for header, entries, page, row in LISTS:
+        for entry in re.findall(entries, source.text(header)) if header in source.files else ():
+            words = [entry] if isinstance(entry, str) else entry
+            if not re.search("^" + row.format(*words), source.text(page), re.MULTILINE):
+                findings.add(page, 0, f"no row for {words[0]} of {header}")
+    headers = "".join(source.text(name) for name in source.matching((".h",), ("launcher/",)))
+    for name in source.matching((".c",), ("launcher/",)):
+        for request in re.findall(r'\{"(\w+)"', "".join(RULES.findall(source.text(name)))):
+            if f'{{"do": "{request}"' not in headers:
+                findings.add(name, 0, f"no header shows the request {request}, as driver/control/request.h does")
 
 
 def check_version(source, findings):
@@ -128,6 +148,7 @@ if __name__ == "__main__":
     tree_here = tree.Tree(options.root)
     found = tree.Findings()
     check_statuses(tree_here, found)
+    check_lists(tree_here, found)
     check_version(tree_here, found)
     check_links(tree_here, found)
     check_needs(tree_here, found)

@@ -584,6 +584,19 @@ class Others(Lint):
         self.spoil("docs.py", "docs/exit-status.md", "# Exit status\n\nSome 2 words.\n",
                    "no row that begins with 2 (STATUS_USAGE)")
 
+    def test_lists_in_documents(self):
+        good = {"launcher/wire/topic.h": SPDX_C + "    X(states, 1, request, report) \\\n    X(usage, 12, nothing, usage)\n",
+                "launcher/cli/control_words.h": SPDX_C + '    X(CONTROL_PS,   "ps",  "", "List jobs") \\\n',
+                "launcher/driver/x.c": SPDX_C + 'static const struct control_rule requests[] = {{"ps", ps},\n    {"stop", stop}, {NULL}};\n',
+                "launcher/driver/x.h": SPDX_C + '/* {"do": "ps"}\n * {"do": "stop", "grace_s": 1} */\n',
+                "docs/internals/protocol.md": "| 1 | states | x |\n| 12 | usage | x |\n", "docs/jobs.md": "| `hvdrun ps` | x |\n"}
+        self.expect("docs.py", 0, "nothing found", good)
+        for name, old, text in (("docs/internals/protocol.md", "| 12 | usage", "no row for usage of launcher/wire/topic.h"),
+                                ("docs/jobs.md", "hvdrun ps", "no row for ps of launcher/cli/control_words.h"),
+                                ("launcher/driver/x.h", '"do": "stop"', "launcher/driver/x.c: no header shows the request stop")):
+            with self.subTest(name=name):
+                self.expect("docs.py", 1, text, {**good, name: good[name].replace(old, "x")})
+
     def test_claims(self):
         tests = {"tests/unit/io/test_link.c": SPDX_C + "static void test_a(void **state)\n{\n}\n\nstatic void test_b(void **state)\n{\n}\n"
                                               "tests[] = {cmocka_unit_test(test_a)};\n",
