@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Commands for running jobs (docs/jobs.md), and a terminal that vanishes: for tests of what other commands see."""
+"""Running jobs and commands for them (docs/jobs.md), and a terminal that vanishes: for tests of what other commands see."""
 
+import glob
 import os
 import pty
 import subprocess
 
-from rig import HVDRUN, Flow, patient
+from rig import HVDRUN, Flow, patient, wait_until, worker
 
 
 class JobCommands(Flow):
@@ -28,6 +29,23 @@ class JobCommands(Flow):
 
     def folder(self):
         return self.box.jobs_folder()
+
+    def sockets(self):
+        return glob.glob(os.path.join(self.folder(), "*.control"))
+
+    def begin(self, *args, count=1, **options):
+        """A job that runs, and its id."""
+        known = set(self.sockets())
+        job = self.start(*args, **options)
+        job.wait_output("ready", count=count)
+        path, = wait_until(lambda: set(self.sockets()) - known, "the control socket")
+        return job, os.path.basename(path).removesuffix(".control")
+
+    def hang(self, *args, count=1, **options):
+        """The same, whose ranks wait until the third, a function, is called."""
+        gate, let_go = self.box.gate()
+        job, name = self.begin(*args, worker("hang"), "--until", gate, count=count, **options)
+        return job, name, let_go
 
     def on_terminal(self, *args):
         """hvdrun as the leader of a session with a terminal; a function that makes the terminal vanish."""

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A debugger or a shell on a rank, over the job's own links (docs/jobs.md)."""
 
-import glob
 import json
 import os
 import re
@@ -61,9 +60,6 @@ class Debug(JobCommands):
         job.wait_output("ready", count=ranks)
         self.wait_socket()
         return job, job.wait_workers(ranks)
-
-    def sockets(self):
-        return glob.glob(os.path.join(self.folder(), "*.control"))
 
     def wait_socket(self):
         wait_until(self.sockets, "the control socket")

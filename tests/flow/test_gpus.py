@@ -8,9 +8,9 @@ import re
 import signal
 
 from ground import BUILD
+from job_commands import JobCommands
 from procfs import descendants
 from rig import main, patient, wait_until
-from test_jobs import Jobs
 from test_metrics import fetch, samples
 
 LIBRARY = os.path.join(BUILD, "tests/gpu/fake_nvml_now")
@@ -21,7 +21,7 @@ BUSY = {"uuid": "GPU-aaaa", "use": 98, "memory_use": 22, "power": 690500, "total
         "energy": 5000000}
 
 
-class Gpus(Jobs):
+class Gpus(JobCommands):
 
     def gpus(self, *gpus, processes=(), faults=()):
         """Says what the fake library shows from now on."""

@@ -20,26 +20,7 @@ from rig import HVDRUN, main, patient, wait_until, worker
 TRAP = 'trap "echo got USR1" USR1; trap "exit 7" TERM; echo ready; while :; do sleep 0.05; done'
 
 
-class Jobs(JobCommands):
-
-    def sockets(self):
-        return glob.glob(os.path.join(self.folder(), "*.control"))
-
-    def begin(self, *args, count=1, **options):
-        """A job that runs, and its id."""
-        known = set(self.sockets())
-        job = self.start(*args, **options)
-        job.wait_output("ready", count=count)
-        path, = wait_until(lambda: set(self.sockets()) - known, "the control socket")
-        return job, os.path.basename(path).removesuffix(".control")
-
-    def hang(self, *args, count=1, **options):
-        gate, let_go = self.box.gate()
-        job, name = self.begin(*args, worker("hang"), "--until", gate, count=count, **options)
-        return job, name, let_go
-
-
-class Show(Jobs):
+class Show(JobCommands):
 
     def test_status(self):
         job, name, let_go = self.hang("-np", 3, "-H", "a:2,b:1", "--transport", "local", count=3)
@@ -160,7 +141,7 @@ class Show(Jobs):
         self.refused(f"job {name} does not run any more", "stop", name)
 
 
-class Elsewhere(Jobs, Hostile):
+class Elsewhere(JobCommands, Hostile):
 
     def test_another_host(self):
         self.refused("found no job 'hvdrun-no-such-host-4242': the id is one of host 'no-such-host', and this is '.*'; run the command there",
@@ -194,7 +175,7 @@ class Elsewhere(Jobs, Hostile):
             self.assertIn(name, self.ask("logs", word).stdout)
 
 
-class Control(Jobs):
+class Control(JobCommands):
 
     def test_which_job_is_stopped(self):
         """A script must name the job; at a terminal, hvdrun says which one it is."""
@@ -316,7 +297,7 @@ class Control(Jobs):
         self.expect(job.wait(), 0)
 
 
-class Socket(Jobs):
+class Socket(JobCommands):
 
     def test_modes(self):
         before = os.umask(0)

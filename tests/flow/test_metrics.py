@@ -15,8 +15,8 @@ import unittest
 import urllib.parse
 
 from elastic import Elastic
+from job_commands import JobCommands
 from rig import SOURCE, main, patient, wait_until
-from test_jobs import Jobs
 
 OPENMETRICS = "application/openmetrics-text"
 SAMPLE = re.compile(r'^(\w+)\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\} (\S+)$')
@@ -60,7 +60,7 @@ def fetch(url, path="/metrics", accept=None):
     return answer, text
 
 
-class Metrics(Jobs):
+class Metrics(JobCommands):
 
     def serve(self, *args, script=LINES, count=2):
         job, name = self.begin("--metrics", 0, *args, "sh", "-c", script, count=count)

@@ -4,14 +4,14 @@
 
 import json
 
+from job_commands import JobCommands
 from rig import HVDRUN, Terminal, main, patient, wait_until
-from test_jobs import Jobs
 
 # The rank 2 sleeps, the others compute.
 BUSY = 'echo ready; if [ $RANK = 2 ]; then exec sleep 600; fi; while :; do :; done'
 
 
-class Top(Jobs):
+class Top(JobCommands):
 
     def once(self, *words):
         return json.loads(self.ask("top", "--once", "--json", *words).stdout)
