@@ -16,14 +16,14 @@
 /* name, number, request, answer, fresh_ms, pieces of an answer at most, bytes of these at most */
 #define TOPIC_LIST(X)                                                                  \
     X(states, 1, state_request, state_report, 0, TOPIC_WHOLE)                          \
-    X(usage, 2, usage_request, usage, 400, TOPIC_WHOLE)                                \
+    X(usage, 2, nothing, usage, 400, TOPIC_WHOLE)                                      \
     X(pulse, 3, pulse_request, pulse, TOPIC_ANEW, TOPIC_WHOLE)                         \
     X(evidence, 4, evidence_request, evidence, TOPIC_ANEW, 1 << 16, (size_t)320 << 20) \
-    X(facts, 5, facts_request, facts, TOPIC_ANEW, TOPIC_WHOLE)                         \
+    X(facts, 5, nothing, facts, TOPIC_ANEW, TOPIC_WHOLE)                               \
     X(probe, 6, probe, probed, TOPIC_ANEW, TOPIC_WHOLE)                                \
     X(torch_waits, 7, torch_waits_request, torch_waits, TOPIC_ANEW, TOPIC_WHOLE)       \
     X(gpus, 8, gpus_request, gpus_answer, TOPIC_ANEW, TOPIC_WHOLE)                     \
-    X(libraries, 9, libraries_request, libraries, 0, TOPIC_WHOLE)                      \
+    X(libraries, 9, nothing, libraries, 0, TOPIC_WHOLE)                                \
     X(session, 10, session_request, session_answer, TOPIC_ANEW, TOPIC_WHOLE)
 
 struct topic {

@@ -35,7 +35,7 @@ static const struct frames_kind kinds[] = {
     {FRAME_RESUME, NULL},
     {FRAME_KV_REPLY, &hvdrun__kv_reply__descriptor},
     {FRAME_ASK, &hvdrun__state_request__descriptor},
-    {FRAME_ASK, &hvdrun__usage_request__descriptor},
+    {FRAME_ASK, &hvdrun__nothing__descriptor},
     {FRAME_WINDOW_SIZE, &hvdrun__window_size__descriptor},
     {FRAME_MPI_COLLECTED, &hvdrun__mpi_collected__descriptor},
     {FRAME_MPI_MODEX, &hvdrun__mpi_modex__descriptor},
