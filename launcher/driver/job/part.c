@@ -73,7 +73,8 @@ void parts_output(struct job *job, int seat, bool is_stderr, const void *bytes, 
 bool incident_raise(struct job *job, const struct incident *incident, void (*done)(void *context),
                     void *context)
 {
-    return PARTS_ANY(job, incident, incident, done, context);
+    PARTS_TELL(job, incident, incident);
+    return PARTS_ANY(job, takes_incident, incident, done, context);
 }
 
 char *incident_exit_text(const struct job *job, const struct exit_event *event)

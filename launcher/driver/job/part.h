@@ -95,9 +95,10 @@ struct driver_part { /* any function may be NULL */
     /* The end. `busy`: something of the part must end before the job can. */
     void (*user_ends)(struct job *job, int signal); /* a signal turns out to be the user's */
     void (*ending)(struct job *job);                /* it has begun, once */
-    /* Takes the incident, and calls `done` when it is done with the ranks; or does not. */
-    bool (*incident)(struct job *job, const struct incident *incident, void (*done)(void *context),
-                     void *context);
+    void (*incident)(struct job *job, const struct incident *incident); /* all parts hear of it */
+    /* Then one takes it, and calls `done` when it is done with the ranks; or none does. */
+    bool (*takes_incident)(struct job *job, const struct incident *incident,
+                           void (*done)(void *context), void *context);
     bool (*busy)(struct job *job);
     void (*over)(struct job *job); /* all agents are gone; there is no verdict yet */
     void (*tell)(struct job *job); /* last words about the verdict; again if it was replaced */

@@ -435,8 +435,8 @@ static void looked(void *context, const struct ask *look)
 
 /* Does an incident lead to a look? An agent looks at its workers before it takes the next order,
  * which may be to end them: so nobody has to wait if one look is enough. */
-static bool incident_taken(struct job *job, const struct incident *incident,
-                           void (*done)(void *context), void *context)
+static bool take_incident(struct job *job, const struct incident *incident,
+                          void (*done)(void *context), void *context)
 {
     struct evidence *evidence = job_part(job, evidence);
     bool shown = is_shown(job, incident->kind);
@@ -482,6 +482,6 @@ const struct driver_part evidence_part = {.name = "evidence",
                                           .open = open_part,
                                           .close = close_part,
                                           .prepare = prepare,
-                                          .incident = incident_taken,
+                                          .takes_incident = take_incident,
                                           .tell = tell,
                                           .record = record};

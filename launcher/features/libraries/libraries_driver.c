@@ -220,14 +220,12 @@ static void begin(const struct job *job, Hvdrun__Start *message)
 }
 
 /* An agent looks before it takes the next order, which may be to end the ranks. So nobody has to
- * wait, and the incident is for others. */
-static bool see_incident(struct job *job, const struct incident *incident,
-                         void (*done)(void *context), void *context)
+ * wait. */
+static void see_incident(struct job *job, const struct incident *incident)
 {
-    (void)incident, (void)done, (void)context;
+    (void)incident;
     if (job_part(job, libraries) != NULL)
         ask_anew(job_part(job, libraries));
-    return false;
 }
 
 static void over(struct job *job)

@@ -51,11 +51,52 @@ static void test_signals_are_blocked_before_parts_open(void **state)
     sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
+static int heard;
+
+static void hear(struct job *job, const struct incident *incident)
+{
+    (void)job, (void)incident;
+    heard++;
+}
+
+/* The part may end the ranks at once: others have asked about them before. */
+static bool take(struct job *job, const struct incident *incident, void (*done)(void *context),
+                 void *context)
+{
+    (void)job, (void)incident, (void)done, (void)context;
+    assert_int_equal(heard, 2);
+    return true;
+}
+
+static bool refuse(struct job *job, const struct incident *incident, void (*done)(void *context),
+                   void *context)
+{
+    (void)job, (void)incident, (void)done, (void)context;
+    fail();
+    return false;
+}
+
+static void test_all_parts_hear_of_an_incident(void **state)
+{
+    static const struct driver_part first = {.incident = hear, .takes_incident = take},
+                                    last = {.incident = hear, .takes_incident = refuse};
+    const struct driver_part *parts[PART_COUNT] = {&first, [PART_COUNT - 1] = &last};
+    struct fixture *f = *state;
+    const struct incident incident = {.kind = INCIDENT_FAILURE};
+    heard = 0;
+    f->job.parts = parts;
+    assert_true(incident_raise(&f->job, &incident, NULL, NULL));
+    assert_int_equal(heard, 2);
+    f->job.parts = NULL;
+    assert_false(incident_raise(&f->job, &incident, NULL, NULL));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_signals_are_blocked_before_parts_open, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_all_parts_hear_of_an_incident, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
