@@ -23,6 +23,7 @@
 #include "driver/control/control.h"
 #include "driver/control/folder.h"
 #include "driver/control/record.h"
+#include "driver/control/request.h"
 #include "io/child.h"
 
 #define ANSWER_MAX ((size_t)256 << 20)
@@ -316,11 +317,13 @@ static int read_line(int fd, struct buf *line, int64_t until_ms, struct error *e
     return 0;
 }
 
-int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err)
+int control_client_send(int fd, json_t *request_take, int64_t until_ms, struct error *err)
 {
-    char *text AUTO_FREE = json_dumps(request, JSON_COMPACT);
+    json_object_set_new(request_take, "protocol", json_integer(CONTROL_PROTOCOL));
+    char *text AUTO_FREE = json_dumps(request_take, JSON_COMPACT);
     char *line AUTO_FREE = mem_printf("%s\n", text == NULL ? "{}" : text);
-    return send_line(fd, line, until_ms, err);
+    json_decref(request_take);
+    return fd < 0 ? -1 : send_line(fd, line, until_ms, err);
 }
 
 json_t *control_client_receive(int fd, int64_t until_ms, struct error *err)
@@ -347,10 +350,8 @@ json_t *control_client_receive(int fd, int64_t until_ms, struct error *err)
 
 int control_client_ask_end(int fd, struct error *err)
 {
-    json_t *request = json_pack("{s:s, s:i}", "do", "wait", "protocol", CONTROL_PROTOCOL);
-    int result = control_client_send(fd, request, clock_mono_ms() + CONTROL_ANSWER_MS, err);
-    json_decref(request);
-    return result;
+    return control_client_send(fd, json_pack("{s:s}", "do", "wait"),
+                               clock_mono_ms() + CONTROL_ANSWER_MS, err);
 }
 
 json_t *control_client_end(const struct job_list *list, const char *id, struct error *err)
@@ -379,10 +380,10 @@ void control_client_sign(json_t *request, const char *command)
         json_object_set_new(request, "user", json_string(me->pw_name));
 }
 
-json_t *control_client_ask(int fd, const json_t *request, struct error *err)
+json_t *control_client_ask(int fd, json_t *request_take, struct error *err)
 {
     int64_t until_ms = clock_mono_ms() + CONTROL_ANSWER_MS;
-    if (control_client_send(fd, request, until_ms, err) < 0)
+    if (control_client_send(fd, request_take, until_ms, err) < 0)
         return NULL;
     return control_client_receive(fd, until_ms, err);
 }

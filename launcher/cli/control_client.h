@@ -48,7 +48,8 @@ int control_client_dial(const struct job_list *list, const char *job, struct err
 int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
                            struct error *err);
 
-int control_client_send(int fd, const json_t *request, int64_t until_ms, struct error *err);
+/* Adds the protocol to the request. -1 as `fd`, with an error: there was no job to connect to. */
+int control_client_send(int fd, json_t *request_take, int64_t until_ms, struct error *err);
 /* The next answer, which the caller owns. NULL: there was none until then, or it was an error,
  * whose text is in `err`. */
 json_t *control_client_receive(int fd, int64_t until_ms, struct error *err);
@@ -62,6 +63,6 @@ json_t *control_client_end(const struct job_list *list, const char *id, struct e
 /* Adds to a request who asks: this command of hvdrun, and the user. */
 void control_client_sign(json_t *request, const char *command);
 
-/* Sends `request` to the job at `fd` and returns its answer, which it must give within
- * CONTROL_ANSWER_MS. */
-json_t *control_client_ask(int fd, const json_t *request, struct error *err);
+/* Sends the request as control_client_send() does, and returns the answer, which the job must give
+ * within CONTROL_ANSWER_MS. */
+json_t *control_client_ask(int fd, json_t *request_take, struct error *err);

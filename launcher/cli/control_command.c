@@ -22,7 +22,6 @@
 #include "cli/features.h"
 #include "cli/texts.h"
 #include "driver/control/folder.h"
-#include "driver/control/request.h"
 
 #define TEXT_MAX ((size_t)1 << 30)
 #define STATUS_REFUSED 1
@@ -44,8 +43,7 @@ static json_t *request_of(const struct control_words *words)
         [CONTROL_DRAIN] = {"host", "within_s"}, [CONTROL_UNDRAIN] = {"host", NULL},
         [CONTROL_ADD] = {"hosts", NULL},
     };
-    json_t *request = json_pack("{s:s, s:i}", "do", control_forms[words->command].word, "protocol",
-                                CONTROL_PROTOCOL);
+    json_t *request = json_pack("{s:s}", "do", control_forms[words->command].word);
     if (words->command == CONTROL_STOP || words->command == CONTROL_SIGNAL)
         control_client_sign(request, control_forms[words->command].word);
     if (words->object != NULL)
@@ -77,9 +75,7 @@ static void describe(const struct control_words *words, const json_t *answer, st
 /* The answer is in `command->out`. */
 static int ask(struct command *command, int fd, struct error *err)
 {
-    json_t *request = request_of(&command->words);
-    json_t *answer = control_client_ask(fd, request, err);
-    json_decref(request);
+    json_t *answer = control_client_ask(fd, request_of(&command->words), err);
     if (answer == NULL)
         return -1;
     describe(&command->words, answer, &command->out);
@@ -128,7 +124,7 @@ static int status(struct command *command, struct error *err)
         return show_record(command, over, err);
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
     char *id AUTO_FREE = running_id(command);
-    if (fd >= 0 && ask(command, fd, err) == 0)
+    if (ask(command, fd, err) == 0)
         return 0;
     bool has_ended = id != NULL && !job_folder_runs(command->list.folder, id);
     return has_ended ? show_record(command, id, err) : -1; /* while we asked it */
@@ -213,7 +209,7 @@ static int stop(struct command *command, struct error *err)
     char *id AUTO_FREE = running_id(command);
     if (command->words.slurm_job != NULL)
         sigaction(SIGTERM, &once, NULL);
-    if (fd < 0 || ask(command, fd, err) < 0)
+    if (ask(command, fd, err) < 0)
         return -1;
     buf_clear(&command->out);
     json_t *end = await_end(command, fd, id, err);
@@ -227,7 +223,7 @@ static int stop(struct command *command, struct error *err)
 static int simple(struct command *command, struct error *err)
 {
     int fd AUTO_FD = control_client_dial(&command->list, command->words.job, err);
-    return fd < 0 ? -1 : ask(command, fd, err);
+    return ask(command, fd, err);
 }
 
 /* Who asks for logs without a job after a failure means the job that has failed. */

@@ -256,9 +256,7 @@ static void ask_to_stop(const struct follower *follower)
     int fd AUTO_FD = control_client_dial_in(follower->list, follower->id, until_ms, NULL);
     json_t *request = json_pack("{s:s}", "do", "stop");
     control_client_sign(request, "attach");
-    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, NULL);
-    json_decref(answer);
-    json_decref(request);
+    json_decref(control_client_ask(fd, request, NULL));
 }
 
 /* True: the user leaves. */

@@ -42,14 +42,13 @@ static json_t *silent(int folder, const char *id)
 
 static void ask_all(const struct job_list *list, struct row *rows, int64_t now_ms)
 {
-    json_t *request = json_pack("{s:s}", "do", "status");
     for (size_t i = 0; i < list->running.count; i++) {
         struct row *row = &rows[i];
         row->fd = control_client_dial_in(list, list->running.items[i], now_ms + DIAL_MS, NULL);
-        if (row->fd >= 0 && control_client_send(row->fd, request, now_ms + ANSWER_MS, NULL) < 0)
+        json_t *request = json_pack("{s:s}", "do", "status");
+        if (control_client_send(row->fd, request, now_ms + ANSWER_MS, NULL) < 0)
             fd_close(&row->fd);
     }
-    json_decref(request);
 }
 
 static void take_answers(const struct job_list *list, struct row *rows, int64_t until_ms)

@@ -33,6 +33,13 @@ int features_tool(const char *word, tool_run **run, struct error *err);
 /* Checks options before a job starts. -1: one of them is wrong. STATUS_USAGE. */
 typedef int settings_check(const struct settings *settings, struct error *err);
 
+/* Those of the features. */
+#define FEATURE_COMMAND(name, command, run) extern control_run run;
+#define FEATURE_CHECK(name, check) extern settings_check check;
+#include "cli/features.def"
+#define TOOL(feature, word, run, operands, help) extern tool_run run;
+#include "cli/tools.def"
+
 /* -1: `hvdrun check`, or an option that was given, needs a feature that this hvdrun does not have,
  * or the feature does not take it. STATUS_USAGE. */
 int features_allow_check(struct error *err);

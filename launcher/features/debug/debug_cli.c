@@ -22,16 +22,12 @@
 #include "base/status.h"
 #include "cli/control_client.h"
 #include "cli/features.h"
-#include "driver/control/request.h"
 #include "features/debug/session_wire.h"
 #include "model/plan/mapping.h"
 #include "output/terminal.h"
 
 #define TERM_MAX 64
 #define LOOK_MS 500 /* nothing tells that we come back from the background */
-
-settings_check debug_check;
-control_run control_debug, control_shell;
 
 int debug_check(const struct settings *settings, struct error *err)
 {
@@ -243,11 +239,10 @@ static json_t *request_of(const char *what, const struct control_words *words, s
         snprintf(term, sizeof(term), "%s", own == NULL || own[0] == '\0' ? "dumb" : own);
         terminal_size(&rows, &columns);
     }
-    json_t *request =
-        json_pack("{s:s, s:i, s:s*, s:s*, s:o*, s:o*, s:s, s:I, s:I}", "do", what, "protocol",
-                  CONTROL_PROTOCOL, "host", words->host, "with", words->with, "argv", argv, "rank",
-                  words->rank >= 0 ? json_integer(words->rank) : NULL, "term", term, "rows",
-                  (json_int_t)rows, "columns", (json_int_t)columns);
+    json_t *request = json_pack("{s:s, s:s*, s:s*, s:o*, s:o*, s:s, s:I, s:I}", "do", what, "host",
+                                words->host, "with", words->with, "argv", argv, "rank",
+                                words->rank >= 0 ? json_integer(words->rank) : NULL, "term", term,
+                                "rows", (json_int_t)rows, "columns", (json_int_t)columns);
     if (said && request != NULL) {
         control_client_sign(request, control_forms[words->command].word);
         return request;
@@ -263,9 +258,8 @@ static int open_session(const struct job_list *list, const char *what,
 {
     json_t *request = request_of(what, words, err);
     int fd AUTO_FD = request == NULL ? -1 : control_client_dial(list, words->job, err);
-    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
+    json_t *answer = request == NULL ? NULL : control_client_ask(fd, request, err);
     bool is_open = answer != NULL;
-    json_decref(request);
     json_decref(answer);
     if (!is_open || words->continues)
         return is_open ? 0 : -1;

@@ -157,8 +157,6 @@ static bool is_folder(const char *word)
     return strchr(word, '/') != NULL || (stat(word, &info) == 0 && S_ISDIR(info.st_mode));
 }
 
-control_run control_explain;
-
 int control_explain(const struct job_list *list, const struct control_words *words, struct buf *out,
                     struct error *err)
 {

@@ -3,8 +3,6 @@
 #include "features/gpu_free/gpu_free.h"
 
 /* Checks --gpu-free before anything starts. */
-settings_check gpu_free_check;
-
 int gpu_free_check(const struct settings *settings, struct error *err)
 {
     struct gpu_free_limit limit;

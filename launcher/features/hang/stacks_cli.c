@@ -12,13 +12,10 @@
 #include "cli/control_client.h"
 #include "cli/control_show.h"
 #include "cli/features.h"
-#include "driver/control/request.h"
 #include "features/hang/expect.h"
 #include "model/plan/rank_list.h"
 
 /* Checks --expect and --on-hang before anything starts. */
-settings_check hang_check;
-
 int hang_check(const struct settings *settings, struct error *err)
 {
     struct expects *expects = NULL;
@@ -155,13 +152,10 @@ static json_t *look(const struct job_list *list, const struct control_words *wor
                     struct error *err)
 {
     int fd AUTO_FD = control_client_dial(list, words->job, err);
-    json_t *request = json_pack("{s:s, s:i, s:s*}", "do", "stacks", "protocol", CONTROL_PROTOCOL,
-                                "ranks", words->ranks);
+    json_t *request = json_pack("{s:s, s:s*}", "do", "stacks", "ranks", words->ranks);
     if (words->native)
         json_object_set_new(request, "native", json_true());
-    json_t *answer = fd < 0 ? NULL : control_client_ask(fd, request, err);
-    json_decref(request);
-    return answer;
+    return control_client_ask(fd, request, err);
 }
 
 int control_stacks(const struct job_list *list, const struct control_words *words, struct buf *out,

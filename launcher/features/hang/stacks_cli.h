@@ -4,8 +4,7 @@
 
 #include <jansson.h>
 
-#include "cli/control_jobs.h"
-#include "cli/control_words.h"
+#include "base/buf.h"
 
 /* {"first": ..., "second": ..., "seconds": N, "moved": [RANKS], "still": [RANKS]}: the ranks whose
  * main threads have other stacks in the second answer, and those that have the same. Ranks that are
@@ -14,7 +13,3 @@ json_t *control_stacks_compare(const json_t *first, const json_t *second, double
 
 /* The tree, without control characters. `compared` is NULL, or adds which ranks have moved. */
 void control_stacks_text(const json_t *answer, const json_t *compared, struct buf *out);
-
-/* With a time in `words`, it looks twice. It blocks. -1 and `err`. */
-int control_stacks(const struct job_list *list, const struct control_words *words, struct buf *out,
-                   struct error *err);

@@ -14,8 +14,6 @@
 
 const char kubernetes_feature[] = "manifests that run a job on Kubernetes";
 
-tool_run kubernetes_run;
-
 /* clang-format off */
 #define KUBE_OPTION_LIST(X)                                                                        \
     X(KIND,      "--kind",        "KIND",      "job (default), jobset, mpijob or trainjob")        \

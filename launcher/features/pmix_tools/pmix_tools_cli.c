@@ -27,7 +27,6 @@
 #include "cli/control_client.h"
 #include "cli/features.h"
 #include "cli/place.h"
-#include "driver/control/request.h"
 #include "features/pmix_tools/pmix_tools_cli_test.h"
 #include "node/runtime_dir.h"
 #include "pmix/pmix_server.h"
@@ -38,8 +37,6 @@
 #define DESCRIPTORS 1024 /* libpmix supports no more */
 
 const char pmix_tools_feature[] = "PMIx tools that ask for the processes of a job";
-
-control_run control_pmix;
 
 /* The table, from what the driver says of the job. Nothing of that is taken for granted. */
 
@@ -136,10 +133,8 @@ static int ask_table(struct stand *stand, struct error *err)
 {
     int64_t until_ms = clock_mono_ms() + ANSWER_MS;
     int fd AUTO_FD = control_client_dial_in(stand->list, stand->job, until_ms, err);
-    json_t *request = json_pack("{s:s, s:i}", "do", "status", "protocol", CONTROL_PROTOCOL);
-    bool asked = fd >= 0 && control_client_send(fd, request, until_ms, err) == 0;
+    bool asked = control_client_send(fd, json_pack("{s:s}", "do", "status"), until_ms, err) == 0;
     json_t *status = asked ? control_client_receive(fd, until_ms, err) : NULL;
-    json_decref(request);
     if (status == NULL)
         return -1;
     process_table_clear(&stand->table);

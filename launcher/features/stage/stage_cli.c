@@ -9,8 +9,6 @@
 #include "features/stage/stage.h"
 #include "features/stage/store.h"
 
-settings_check stage_check;
-
 static int check_root(const struct settings *settings, size_t index, struct error *err)
 {
     const char *place = settings_item_origin(settings, OPT_stage, index)->place;

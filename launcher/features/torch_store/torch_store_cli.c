@@ -2,8 +2,6 @@
 #include "cli/features.h"
 
 /* Checks --torch-store before anything starts. */
-settings_check torch_store_check;
-
 int torch_store_check(const struct settings *settings, struct error *err)
 {
     bool given = strv_env_get(&settings->env, "MASTER_ADDR") != NULL ||

@@ -19,12 +19,9 @@
 #include "cli/module/screen_module.h"
 #include "cli/place.h"
 #include "driver/control/folder.h"
-#include "driver/control/request.h"
 #include "features/usage/usage_marks.h"
 #include "features/usage/usage_test.h"
 #include "io/module_open.h"
-
-control_run control_top;
 
 #define CONTROL_USAGE_MARK '*' /* begins the line of a rank that differs */
 
@@ -251,10 +248,7 @@ void control_usage_sort(json_t *usage, size_t order)
 
 static json_t *ask(int fd, struct error *err)
 {
-    json_t *request = json_pack("{s:s, s:i}", "do", "usage", "protocol", CONTROL_PROTOCOL);
-    json_t *usage = control_client_ask(fd, request, err);
-    json_decref(request);
-    return usage;
+    return control_client_ask(fd, json_pack("{s:s}", "do", "usage"), err);
 }
 
 /* The first question makes the job ask its agents; then we wait for what they say. The job limits

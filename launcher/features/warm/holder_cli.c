@@ -33,7 +33,6 @@
 #define IDLE_MS ((int64_t)60 * 60 * 1000)
 #define SHARE 8 /* of the memory of the host: an eighth */
 
-control_run control_warm;
 agent_here warm_agent_here;
 
 extern char **environ;
