@@ -80,17 +80,18 @@ static void put_line(struct control_peer *peer, const json_t *reply)
     buf_putc(&peer->out, '\n');
 }
 
-static void ready(void *context, int what);
+static int write_answers(struct control_peer *peer);
 
+/* The loop may run no more. If it does, it takes the next request, or sees that the client has
+ * gone. */
 static void later_answered(void *context, const json_t *reply)
 {
     struct control_peer *peer = context;
     peer->later = NULL;
     put_line(peer, reply);
-    ready(peer, LOOP_WRITE);
+    write_answers(peer);
+    loop_fd_watch(peer->ready, LOOP_WRITE);
 }
-
-static int write_answers(struct control_peer *peer);
 
 /* The client has asked, and waits: its socket has room for a short answer. */
 static int give(void *context, const json_t *reply)

@@ -359,6 +359,26 @@ static void test_an_answer_that_comes_later(void **state)
     fd_close(&fd);
 }
 
+/* A part that answers all who wait gets no new request meanwhile. The answer does not need the
+ * loop, which runs no more when a job closes. */
+static void test_the_next_request_is_for_another_turn(void **state)
+{
+    struct fixture *f = *state;
+    char bytes[64] = "";
+    int fd = ask_stacks(f, "{\"do\":\"stacks\",\"ranks\":\"1\"}\n"
+                           "{\"do\":\"stacks\",\"ranks\":\"2\"}\n");
+    control_later_answer(f->later, json_pack("{s:s}", "text", "tree"));
+    assert_string_equal(f->did, "stacks 1");
+    assert_true(recv(fd, bytes, sizeof(bytes) - 1, MSG_DONTWAIT) > 0);
+    assert_string_equal(bytes, "{\"text\":\"tree\"}\n");
+    run_loop(f->loop);
+    assert_string_equal(f->did, "stacks 2");
+    control_later_answer(f->later, json_pack("{s:s}", "text", "leaf"));
+    char *got AUTO_FREE = read_lines(f, fd, 1);
+    assert_string_equal(got, "{\"text\":\"leaf\"}\n");
+    fd_close(&fd);
+}
+
 /* The connection ends first: by the client, or with the job. */
 static void test_an_answer_that_nobody_takes(void **state)
 {
@@ -722,6 +742,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_who_asks, setup, teardown),
         cmocka_unit_test(test_text_about_who_asks),
         cmocka_unit_test_setup_teardown(test_an_answer_that_comes_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_the_next_request_is_for_another_turn, setup, teardown),
         cmocka_unit_test_setup_teardown(test_an_answer_that_nobody_takes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_connection_that_is_taken_over, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_connection_that_nobody_can_take_over, setup,
