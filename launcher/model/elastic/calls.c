@@ -22,11 +22,11 @@ static bool can_be_called(const struct elastic *e, const struct elastic_host *ho
            (host->state == ELASTIC_HOST_AWAY && host->call_due_ms <= e->now_ms);
 }
 
-/* Half of the time to find slots is over. */
+/* The time to find slots is nearly over, and they are still too few. */
 static bool time_is_short(const struct elastic *e)
 {
     return e->config.max_np > 0 && e->timers[ELASTIC_TIMER_WAIT] != ELASTIC_OFF &&
-           e->timers[ELASTIC_TIMER_SHORT] == ELASTIC_OFF;
+           e->timers[ELASTIC_TIMER_SHORT] == ELASTIC_OFF && e->gather_until_ms < 0;
 }
 
 /* A call that takes long, and one to a host that failed before, does not keep others from

@@ -6,11 +6,15 @@
 #include "model/elastic/newcomers.h"
 #include "model/elastic/placement.h"
 
+enum { LAST_CALLS_MS = 30 * 1000 }; /* before a job gives up, it calls all hosts */
+
 void elastic_clock_wait(struct elastic *e, int64_t now_ms)
 {
-    e->timers[ELASTIC_TIMER_WAIT] = now_ms + e->config.elastic_timeout_ms;
-    if (e->config.max_np > 0) /* else all hosts are called anyway */
-        e->timers[ELASTIC_TIMER_SHORT] = now_ms + e->config.elastic_timeout_ms / 2;
+    int64_t all = e->config.elastic_timeout_ms;
+    int64_t last = all / 2 < LAST_CALLS_MS ? all / 2 : LAST_CALLS_MS;
+    e->timers[ELASTIC_TIMER_WAIT] = now_ms + all;
+    if (e->config.max_np > 0) /* else all hosts are called at once */
+        e->timers[ELASTIC_TIMER_SHORT] = now_ms + all - last;
 }
 
 static void short_over(struct elastic *e)

@@ -82,7 +82,7 @@ enum { ELASTIC_WARNING = 1, ELASTIC_NOTICE = 2 };
 
 enum elastic_timer {
     ELASTIC_TIMER_WAIT,      /* enough slots must be there */
-    ELASTIC_TIMER_SHORT,     /* half of that time is over: all hosts are called */
+    ELASTIC_TIMER_SHORT,     /* that time is nearly over: all hosts are called */
     ELASTIC_TIMER_GATHER,    /* the first epoch stops waiting for more hosts than it needs */
     ELASTIC_TIMER_GROW,      /* hosts that have come become a change */
     ELASTIC_TIMER_NOTIFY,    /* notify rank 0 again */

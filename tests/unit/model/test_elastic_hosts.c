@@ -210,6 +210,41 @@ static void test_the_time_becomes_short(void **state)
     story_end(&s);
 }
 
+/* A host that is listed while much time is left is called only if it is needed. */
+static void test_much_time_is_left(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 1;
+    s.config.elastic_timeout_ms = 600 * 1000;
+    story_begin(&s);
+    after(&s, 569999);
+    hosts(&s, "a,b,c");
+    expect(&s, "call a");
+    after(&s, 1);
+    expect(&s, "call b, call c");
+    story_end(&s);
+}
+
+/* A job that has enough slots and waits for more does not give up. */
+static void test_no_need_while_it_gathers(void **state)
+{
+    (void)state;
+    struct story s;
+    story_config(&s)->np = 1;
+    s.config.max_np = 2;
+    s.config.elastic_timeout_ms = 6000;
+    story_begin(&s);
+    after(&s, 2500);
+    hosts(&s, "a,b,c,d");
+    came(&s, "a");
+    expect(&s, "call a, call b");
+    after(&s, 500);
+    expect(&s, "");
+    story_end(&s);
+}
+
 /* The half counts from the moment when the wait begins. */
 static void test_the_time_becomes_short_after_a_loss(void **state)
 {
@@ -824,6 +859,8 @@ int main(void)
         cmocka_unit_test(test_spares_are_kept_up),
         cmocka_unit_test(test_a_call_takes_long),
         cmocka_unit_test(test_the_time_becomes_short),
+        cmocka_unit_test(test_much_time_is_left),
+        cmocka_unit_test(test_no_need_while_it_gathers),
         cmocka_unit_test(test_the_time_becomes_short_after_a_loss),
         cmocka_unit_test(test_a_problem_is_said_once),
         cmocka_unit_test(test_cooldowns),
