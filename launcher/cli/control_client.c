@@ -319,7 +319,8 @@ static int read_line(int fd, struct buf *line, int64_t until_ms, struct error *e
 
 int control_client_send(int fd, json_t *request_take, int64_t until_ms, struct error *err)
 {
-    json_object_set_new(request_take, "protocol", json_integer(CONTROL_PROTOCOL));
+    if (json_object_get(request_take, "protocol") == NULL)
+        json_object_set_new(request_take, "protocol", json_integer(CONTROL_PROTOCOL));
     char *text AUTO_FREE = json_dumps(request_take, JSON_COMPACT);
     char *line AUTO_FREE = mem_printf("%s\n", text == NULL ? "{}" : text);
     json_decref(request_take);

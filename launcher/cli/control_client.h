@@ -48,7 +48,8 @@ int control_client_dial(const struct job_list *list, const char *job, struct err
 int control_client_dial_in(const struct job_list *list, const char *job, int64_t until_ms,
                            struct error *err);
 
-/* Adds the protocol to the request. -1 as `fd`, with an error: there was no job to connect to. */
+/* Adds the protocol to a request that has none. What jobs of all versions know has 1. -1 as
+ * `fd`, with an error: there was no job to connect to. */
 int control_client_send(int fd, json_t *request_take, int64_t until_ms, struct error *err);
 /* The next answer, which the caller owns. NULL: there was none until then, or it was an error,
  * whose text is in `err`. */

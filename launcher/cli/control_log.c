@@ -254,7 +254,7 @@ static void ask_to_stop(const struct follower *follower)
 {
     int64_t until_ms = clock_mono_ms() + CONTROL_DIAL_MS;
     int fd AUTO_FD = control_client_dial_in(follower->list, follower->id, until_ms, NULL);
-    json_t *request = json_pack("{s:s}", "do", "stop");
+    json_t *request = json_pack("{s:s, s:i}", "do", "stop", "protocol", 1);
     control_client_sign(request, "attach");
     json_decref(control_client_ask(fd, request, NULL));
 }

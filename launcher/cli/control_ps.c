@@ -45,7 +45,7 @@ static void ask_all(const struct job_list *list, struct row *rows, int64_t now_m
     for (size_t i = 0; i < list->running.count; i++) {
         struct row *row = &rows[i];
         row->fd = control_client_dial_in(list, list->running.items[i], now_ms + DIAL_MS, NULL);
-        json_t *request = json_pack("{s:s}", "do", "status");
+        json_t *request = json_pack("{s:s, s:i}", "do", "status", "protocol", 1);
         if (control_client_send(row->fd, request, now_ms + ANSWER_MS, NULL) < 0)
             fd_close(&row->fd);
     }

@@ -58,7 +58,12 @@ def check_statuses(source, findings):
 
 def check_lists(source, findings):
     for header, entries, page, row in LISTS:
-        for entry in re.findall(entries, source.text(header)) if header in source.files else ():
+        if header not in source.files:
+            continue
+        if page not in source.files:
+            findings.add(page, 0, f"missing: it lists what {header} has")
+            continue
+        for entry in re.findall(entries, source.text(header)):
             words = [entry] if isinstance(entry, str) else entry
             if not re.search("^" + row.format(*words), source.text(page), re.MULTILINE):
                 findings.add(page, 0, f"no row for {words[0]} of {header}")

@@ -88,6 +88,7 @@ static void later_answered(void *context, const json_t *reply)
 {
     struct control_peer *peer = context;
     peer->later = NULL;
+    loop_timer_set(peer->idle, CONTROL_IDLE_MS);
     put_line(peer, reply);
     write_answers(peer);
     loop_fd_watch(peer->ready, LOOP_WRITE);

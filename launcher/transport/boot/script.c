@@ -112,10 +112,10 @@ static const char tools[] =
 
 /* The image that was found good is remembered beside it (checked-...), so that the next start need
  * not read it: the boot of this machine, inode, mode, owner, size and the time of the last change
- * to any of these or to the bytes. The words count, since ls aligns them. Another owner or mode is
- * never good, whatever the file says. A time without parts of a second proves nothing; a folder
- * that hosts may share (the third) says nothing about how the image runs on this one. h_look FOLDER
- * sets h_y. */
+ * to any of these or to the bytes. The words before the path count, since ls aligns them. Another
+ * owner or mode is never good, whatever the file says. A time without parts of a second proves
+ * nothing; a folder that hosts may share (the third) says nothing about how the image runs on this
+ * one. h_look FOLDER sets h_y. */
 static const char memory[] =
     "h_look() { h_x=$(LC_ALL=C ls -ldnic --time-style=full-iso \"$1\" \"$1/$h_f\" 2>/dev/null) &&"
     " read -r h_y </proc/sys/kernel/random/boot_id || return\n"
@@ -123,7 +123,8 @@ static const char memory[] =
     " set -- $h_x\n"
     " case \"$2 $h_y\" in *.000000000*) return 1;; drwx------*) ;; *) return 1;; esac\n"
     " [ \"$4\" = \"$h_u\" ] || return\n"
-    " set -- $h_y; h_y=$*; case ${3:-} in -rwx------*) [ \"$5\" = \"$h_u\" ];; *) false;; esac; }\n"
+    " set -- $h_y; h_y=\"$1 $2 $3 $4 $5 $6 $7 $8 $9\"\n"
+    " case ${3:-} in -rwx------*) [ \"$5\" = \"$h_u\" ];; *) false;; esac; }\n"
     "h_same() { [ -f \"$1/$h_r\" ] && h_look \"$1\" && IFS= read -r h_x <\"$1/$h_r\" &&"
     " [ \"$h_x\" = \"$h_y\" ]; }\n"
     "h_keep() { [ \"$1\" = \"$h_3\" ] || { h_look \"$1\" &&"

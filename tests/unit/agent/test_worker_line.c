@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -355,8 +357,10 @@ int main(void)
 {
     int status = 0;
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
         exit(setsid() > 0 ? all_of_them() : 1);
+    }
     bool ended = child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status);
     return ended ? WEXITSTATUS(status) : 1;
 }
