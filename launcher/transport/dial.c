@@ -193,8 +193,8 @@ static void attempt_start(struct dial_attempt *attempt)
     }
     socklen_t length = attempt->address.ss_family == AF_INET ? sizeof(struct sockaddr_in)
                                                              : sizeof(struct sockaddr_in6);
-    if (connect(attempt->fd, (const struct sockaddr *)&attempt->address, length) < 0 &&
-        errno != EINPROGRESS && errno != EINTR) {
+    const struct sockaddr *to = (const struct sockaddr *)&attempt->address;
+    if (TEMP_FAILURE_RETRY(connect(attempt->fd, to, length)) < 0 && errno != EINPROGRESS) {
         attempt_failed(attempt, errno);
         return;
     }

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -375,7 +376,7 @@ static void dial(struct check_call *call, const struct socket_address *to)
         broken(call, errno);
         return;
     }
-    if (connect(call->fd, (const struct sockaddr *)&to->at, to->length) < 0 &&
+    if (TEMP_FAILURE_RETRY(connect(call->fd, (const struct sockaddr *)&to->at, to->length)) < 0 &&
         errno != EINPROGRESS) {
         not_connected(call, errno);
         return;

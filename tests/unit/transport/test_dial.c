@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names to addresses, and connections to loopback listeners. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -230,6 +232,37 @@ static void test_connects(void **state)
     loop_destroy(loop);
 }
 
+static bool interrupted; /* the next connect() is, before it begins */
+
+int connect(int fd, const struct sockaddr *to, socklen_t length)
+{
+    errno = EINTR;
+    bool now = interrupted;
+    interrupted = false;
+    return now ? -1 : (int)syscall(SYS_connect, fd, to, length);
+}
+
+static void test_interrupted(void **state)
+{
+    (void)state;
+    struct loop *loop = loop_create(NULL);
+    struct dialled got = {.loop = loop};
+    int port;
+    int server = listener("127.0.0.2", &port);
+    struct resolve_result result = {.count = 0};
+    add_address(&result, "127.0.0.2");
+    interrupted = true;
+    dial_start(loop, &result, port, 10000, 7000, dialled, &got);
+    run_loop(loop);
+    assert_false(interrupted);
+    struct sockaddr_in peer;
+    socklen_t length = sizeof(peer);
+    assert_int_equal(getpeername(got.result.fd, (struct sockaddr *)&peer, &length), 0);
+    close(got.result.fd);
+    close(server);
+    loop_destroy(loop);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -281,10 +314,11 @@ static void test_silent(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numeric), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_stuck),   cmocka_unit_test(test_this_machine),
-        cmocka_unit_test(test_order),   cmocka_unit_test(test_connects),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_numeric),     cmocka_unit_test(test_names),
+        cmocka_unit_test(test_stuck),       cmocka_unit_test(test_this_machine),
+        cmocka_unit_test(test_order),       cmocka_unit_test(test_connects),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_silent),
+        cmocka_unit_test(test_interrupted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

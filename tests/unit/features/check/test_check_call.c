@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Both ends of a probe, and what others do to each of them. */
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -108,6 +110,16 @@ static int dial(uint32_t port)
     return fd;
 }
 
+static bool interrupted; /* the next connect() is, before it begins */
+
+int connect(int fd, const struct sockaddr *to, socklen_t length)
+{
+    errno = EINTR;
+    bool now = interrupted;
+    interrupted = false;
+    return now ? -1 : (int)syscall(SYS_connect, fd, to, length);
+}
+
 static void test_reached(void **state)
 {
     struct bench *bench = *state;
@@ -116,6 +128,15 @@ static void test_reached(void **state)
     assert_true(bench->result.connect_ns > 0);
     assert_string_equal(bench->result.source, "127.0.0.1");
     assert_int_equal(bench->result.bytes, 0);
+}
+
+static void test_an_interrupted_call(void **state)
+{
+    struct bench *bench = *state;
+    interrupted = true;
+    expect(bench, "127.0.0.1", check_door_port(bench->door), token, 5000,
+           HVDRUN__PROBE_OUTCOME__PROBE_REACHED);
+    assert_false(interrupted);
 }
 
 static void test_transfer(void **state)
@@ -293,6 +314,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_bench, close_bench)
     const struct CMUnitTest tests[] = {
         TEST(test_reached),
+        TEST(test_an_interrupted_call),
         TEST(test_transfer),
         TEST(test_over_ipv6),
         TEST(test_a_door_with_another_token),
