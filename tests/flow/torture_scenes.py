@@ -118,7 +118,8 @@ def scenes(test):
         Scene("restart", ["-np", 2, "--min-np", 1, "-H", "a:2", *local, "--max-restarts", 1,
                            "--elastic-timeout", 3, once], check=_twice,
               roles=("driver", "agent", "keeper")),
-        Scene("horovod", ["-np", 2, worker("horovod_worker")]),
+        # Without descriptors for ever the agent says so and goes on trying, and this worker waits as long as it does.
+        Scene("horovod", ["-np", 2, worker("horovod_worker")], once=["mfile"]),
         # a socket of which nothing was sent yet is never full
         Scene("check", ["check", "-H", "a,b", *local], check=_printed, without=["again"], reason="^problem: .{10}"),
         # whose reader goes: they end by SIGPIPE, which is not ignored yet
