@@ -217,7 +217,8 @@ static int dial_in(int dir, const char *folder, const char *name, int64_t until_
     if (control_address(dir, folder, name, &address) < 0)
         return -1;
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    while (fd >= 0 && connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+    const struct sockaddr *to = (const struct sockaddr *)&address;
+    while (fd >= 0 && TEMP_FAILURE_RETRY(connect(fd, to, sizeof(address))) < 0) {
         if (errno == EAGAIN && clock_mono_ms() < until_ms)
             poll(NULL, 0, PAUSE_MS); /* a full queue gives no event */
         else
@@ -254,12 +255,15 @@ int control_client_dial_in(const struct job_list *list, const char *job, int64_t
     }
     if (fd >= 0)
         return fd;
+    int errnum = errno;
     enum job_record_state state = JOB_RECORD_RUNNING;
     json_decref(job_record_read(list->folder, job, &state));
     if (state == JOB_RECORD_LOST)
         return lost(job, err);
     if (state == JOB_RECORD_ENDED)
         return error_set(err, "job %s has ended", job);
+    if (errnum != EAGAIN && errnum != ENOENT && errnum != ECONNREFUSED)
+        return error_errno(err, errnum, "cannot connect to job %s", job);
     /* its queue of connections is full, or it could not make the socket */
     return error_set(err, "job %s does not answer; is it suspended?", job);
 }

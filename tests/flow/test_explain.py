@@ -193,6 +193,14 @@ class Explain(Flow):
         self.expect_said(self.explain(jobs[0]["job"], status=1), r"job \S+ still runs; 'hvdrun status' and 'hvdrun stacks' show")
         self.start("stop", *self.start("ps", "-q").wait().lines, "--grace", 1).wait(60)
 
+    def test_a_record_that_cannot_be_read(self):
+        folder = self.box.jobs_folder()
+        for path in (os.path.dirname(folder), folder):
+            os.mkdir(path, 0o700)
+        with open(os.path.join(folder, "hvdrun-a-1.json"), "w", encoding="ascii") as file:
+            file.write("{")
+        self.expect_said(self.explain(status=1), "cannot read the record of any job that has ended here")
+
 
 if __name__ == "__main__":
     main()

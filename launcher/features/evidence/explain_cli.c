@@ -132,8 +132,12 @@ static int take_job(const struct job_list *list, const char *word, struct explai
     struct error other = ERROR_INIT;
     const char *id =
         word == NULL ? job_list_last(list, NULL) : job_list_find(list, word, true, err);
+    if (id == NULL && word != NULL)
+        return -1;
+    if (id == NULL && list->over.count > 0)
+        return error_set(err, "cannot read the record of any job that has ended here");
     if (id == NULL)
-        return word == NULL ? error_set(err, "no job has ended here in the last day") : -1;
+        return error_set(err, "no job has ended here in the last day");
     json_t *record = job_record_read(list->folder, id, &state);
     if (record == NULL)
         return error_set(err, "cannot read the record of job %s", id);

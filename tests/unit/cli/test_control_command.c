@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The commands against real control sockets, each served by a process of its own. */
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <setjmp.h>
@@ -13,6 +14,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -401,6 +403,25 @@ static void test_lost_before_it_is_asked(void **state)
                                   "how the job ended");
 }
 
+static int failure; /* the errno of the next connect(); 0: none */
+
+int connect(int fd, const struct sockaddr *to, socklen_t length)
+{
+    errno = failure;
+    failure = 0;
+    return errno != 0 ? -1 : (int)syscall(SYS_connect, fd, to, length);
+}
+
+static void test_no_connection(void **state)
+{
+    struct fixture *f = *state;
+    start_job(f, "hvdrun-a-1");
+    failure = EINTR;
+    succeed(f, "status", "hvdrun-a-1: running\n");
+    failure = ENOMEM;
+    fail_with(f, "status", 1, "cannot connect to job hvdrun-a-1: Cannot allocate memory");
+}
+
 static void test_short_jobs(void **state)
 {
     struct fixture *f = *state;
@@ -524,6 +545,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_lost, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_while_waiting, setup, teardown),
         cmocka_unit_test_setup_teardown(test_lost_before_it_is_asked, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(test_short_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_several_jobs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_foreign_folder, setup, teardown),
