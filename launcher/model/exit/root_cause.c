@@ -176,17 +176,39 @@ static struct witnesses hear_all(const struct root_cause_rank *ranks, int count,
     return w;
 }
 
+/* It failed without a word, or wrote an error of its own before the first exit blamed a peer. */
+static bool is_suspect(const struct root_cause_search *s, const struct root_cause_rank *rank)
+{
+    if (!rank->took_part || rank->app != s->blamed.rank->app)
+        return false;
+    struct symptom symptom = read_whole(rank);
+    if (symptom.kind == SYMPTOM_OWN)
+        return symptom.when_ns - s->blamed.when_ns <= EXIT_LATE_NS + doubt_ns(rank, s->blamed.rank);
+    return symptom.kind == SYMPTOM_NONE && rank->ended && rank->may_follow && !rank->ended_by_us;
+}
+
+/* The rank that the others name has blamed no peer, and there is no other suspect. */
+static bool is_accused_rightly(const struct root_cause_search *s, int count, int accused)
+{
+    enum symptom_kind kind = read_whole(&s->ranks[accused]).kind;
+    if (kind != SYMPTOM_NONE && kind != SYMPTOM_OWN)
+        return false;
+    for (int seat = 0; seat < count; seat++)
+        if (seat != accused && is_suspect(s, &s->ranks[seat]))
+            return false;
+    return true;
+}
+
 /* The seat of the rank that left; -1: one cannot tell. */
-static int find_left(const struct root_cause_rank *ranks, int count, const struct witnesses *w)
+static int find_left(const struct root_cause_search *s, int count, const struct witnesses *w)
 {
     if (w->accused >= 0) {
-        int seat = seat_of(ranks, count, w->accused);
-        enum symptom_kind kind = seat < 0 ? SYMPTOM_MIXED : read_whole(&ranks[seat]).kind;
-        return kind == SYMPTOM_NONE || kind == SYMPTOM_OWN ? seat : -1;
+        int seat = seat_of(s->ranks, count, w->accused);
+        return seat >= 0 && is_accused_rightly(s, count, seat) ? seat : -1;
     }
     if (w->accused != -1 || w->silent < 0 || w->unclear)
         return -1;
-    const struct root_cause_rank *silent = &ranks[w->silent];
+    const struct root_cause_rank *silent = &s->ranks[w->silent];
     bool failed = silent->ended && !silent->ended_by_us && !silent->clean;
     return w->left || (failed && w->of_ranks) ? w->silent : -1;
 }
@@ -222,7 +244,7 @@ static void explain(const struct root_cause_search *s, int count, int first,
             *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false, -1};
         return;
     }
-    int left = find_left(s->ranks, count, w), crash = find_crash(s, count);
+    int left = find_left(s, count, w), crash = find_crash(s, count);
     if (crash >= 0)
         *out = (struct root_cause){.kind = ROOT_CAUSE_CRASH, .seat = crash};
     else if (s->clean >= 0 && explains_exit(s))
