@@ -11,6 +11,8 @@
 #define NODE_FALL_NS (INT64_C(500) * 1000000)
 #define REAP_LATE_NS (INT64_C(100) * 1000000) /* an agent on a busy machine sees an end later */
 
+#define ERROR_WITHIN_NS (INT64_C(60) * 1000000000) /* who raises an exception may end later */
+
 static const struct exit_loss not_lost = {.by_ns = EXIT_NEVER};
 
 void exit_facts_init(struct exit_facts *f, const struct plan *plan,
@@ -92,20 +94,25 @@ static int64_t onset_ns(const struct exit_facts *f, int node)
     return onset;
 }
 
-static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int rank, int node)
+/* The agent may not have seen the last ends of its ranks, and their peers may have noticed them. */
+static int64_t unseen_onset_ns(const struct exit_facts *f, int node)
+{
+    int64_t onset = onset_ns(f, node), unseen = alive_ns(&f->nodes[node]) - REAP_LATE_NS;
+    const struct plan_node *place = &f->plan->nodes[node];
+    for (int i = 0; i < place->local_size && !f->nodes[node].loss.silent; i++)
+        if (f->ranks[place->ranks[i]].fact == FACT_STARTED)
+            return unseen < onset ? unseen : onset;
+    return onset;
+}
+
+static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int rank, int node,
+                                int64_t onset)
 {
     const struct exit_loss *loss = &f->nodes[node].loss;
     int64_t doubt_ns = f->ranks[rank].uncertainty_ns;
-    if (when_ns + doubt_ns + loss->uncertainty_ns < onset_ns(f, node))
+    if (when_ns + doubt_ns + loss->uncertainty_ns < onset)
         return EXIT_BEFORE;
     return when_ns - doubt_ns - REAP_LATE_NS > loss->by_ns ? EXIT_AFTER : EXIT_UNORDERED;
-}
-
-static enum exit_order order_of_end(const struct exit_facts *f, int rank, int node)
-{
-    if (f->plan->ranks[rank].node == node) /* one clock, and the agent has reported it */
-        return f->ranks[rank].when_ns <= onset_ns(f, node) ? EXIT_BEFORE : EXIT_UNORDERED;
-    return order_of(f, f->ranks[rank].when_ns, rank, node);
 }
 
 bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
@@ -117,16 +124,42 @@ bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
            said->kind == SYMPTOM_MIXED || f->own_error_ns < when_ns - record->uncertainty_ns;
 }
 
+/* An error that a rank wrote within a minute before this end, and not surely after the loss. */
+static bool erred_before_loss(const struct exit_facts *f, int rank, int node)
+{
+    for (int r = 0; r < f->plan->size; r++) {
+        const struct exit_said *said = &f->said[r];
+        int64_t written_ns = said->when_ns - said->uncertainty_ns - REAP_LATE_NS;
+        if (said->kind == SYMPTOM_OWN && written_ns <= f->nodes[node].loss.by_ns &&
+            f->ranks[rank].when_ns - said->when_ns <= ERROR_WITHIN_NS)
+            return true;
+    }
+    return false;
+}
+
+static enum exit_order order_of_end(const struct exit_facts *f, int rank, int node)
+{
+    int64_t when_ns = f->ranks[rank].when_ns;
+    bool alone = exit_facts_stands_alone(f, rank);
+    if (f->plan->ranks[rank].node == node) /* one clock, and the agent has reported it */
+        return when_ns <= onset_ns(f, node) ? EXIT_BEFORE : EXIT_UNORDERED;
+    enum exit_order order =
+        order_of(f, when_ns, rank, node, alone ? onset_ns(f, node) : unseen_onset_ns(f, node));
+    return order == EXIT_AFTER && alone && erred_before_loss(f, rank, node) ? EXIT_UNORDERED
+                                                                            : order;
+}
+
 static bool follows_from(const struct exit_facts *f, int rank, int node)
 {
     if (f->plan->ranks[rank].node == node || !exit_facts_loss_is_causal(f, node))
         return false;
     const struct exit_said *said = &f->said[rank];
-    if (!symptom_blames_peer(said->kind))
-        return order_of_end(f, rank, node) == EXIT_AFTER;
-    enum exit_order order = order_of(f, said->when_ns, rank, node);
     /* who does not hear of a host any more waits first */
-    bool at_once = said->kind == SYMPTOM_LOST && f->nodes[node].loss.silent;
+    bool silent = f->nodes[node].loss.silent;
+    if (!symptom_blames_peer(said->kind))
+        return order_of_end(f, rank, node) == EXIT_AFTER && !silent;
+    enum exit_order order = order_of(f, said->when_ns, rank, node, onset_ns(f, node));
+    bool at_once = said->kind == SYMPTOM_LOST && silent;
     return order == EXIT_AFTER || (order == EXIT_UNORDERED && !at_once);
 }
 

@@ -26,7 +26,7 @@ struct exit_node {
 /* What the stderr of a rank says about its end. */
 struct exit_said {
     enum symptom_kind kind;
-    int64_t when_ns;
+    int64_t when_ns, uncertainty_ns;
 };
 
 struct exit_facts {

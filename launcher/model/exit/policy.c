@@ -95,10 +95,11 @@ void exit_policy_said(struct exit_policy *p, int rank, const struct symptom *sym
 {
     if (find(p, rank) == NULL)
         return;
-    p->facts.said[rank] = (struct exit_said){symptom->kind, exit_time(symptom->when_ns)};
-    int64_t written_ns =
-        exit_time(symptom->when_ns) + (uncertainty_ns < 0 ? 0 : exit_time(uncertainty_ns));
-    if (symptom->kind == SYMPTOM_OWN && written_ns < p->facts.own_error_ns)
+    struct exit_said said = {symptom->kind, exit_time(symptom->when_ns),
+                             uncertainty_ns < 0 ? 0 : exit_time(uncertainty_ns)};
+    int64_t written_ns = said.when_ns + said.uncertainty_ns;
+    p->facts.said[rank] = said;
+    if (said.kind == SYMPTOM_OWN && written_ns < p->facts.own_error_ns)
         p->facts.own_error_ns = written_ns;
 }
 
@@ -257,12 +258,14 @@ static void blame_either(const struct exit_policy *p, const struct exit_survey *
         buf_printf(text, "; node %s was lost at about the same time",
                    p->facts.plan->nodes[rival.node].name);
     } else {
+        bool after = rival.order == EXIT_AFTER;
         blame_node(p, rival.node, out, text);
-        if (rival.order == EXIT_AFTER)
+        if (after && alone)
             return;
         buf_puts(text, "; ");
         exit_record_describe(&p->facts.ranks[tie.named], tie.named, text);
-        buf_puts(text, " at about the same time");
+        buf_puts(text,
+                 after ? " after that, perhaps for another reason" : " at about the same time");
     }
     out->tie = true;
 }

@@ -24,11 +24,16 @@
  * whatever the driver heard first. So the kind of a failure decides. A failure that STANDS ALONE is
  * a crash, a kill, an error that the rank wrote, or comes after an error of another rank. All other
  * failures are how workers answer a lost peer.
- *   - One that blames a peer on stderr, not surely before the loss, is a consequence of it. So is a
- *     silent one that is surely after it.
+ *   - One that blames a peer on stderr, not surely before the loss, is a consequence of it. So is
+ *     one without a word that is surely after it, if the connection ended. If the node only fell
+ *     silent, the verdict names the loss, then the failure, and says that it was a tie.
+ *   - A failure that stands alone may begin with an error that a rank wrote, a minute before it at
+ *     most. If the error is not surely after the loss, the failure is in the span.
  *   - A failure that is surely before the loss goes before it. So does each one that the lost
  *     agent has reported. But a rank of it that died of SIGKILL up to half a second before the last
- *     sign of life was lost with it, and the span begins there.
+ *     sign of life was lost with it, and the span begins there. Peers may notice the end of a rank
+ *     before its agent does. So if the agent reported no end of some rank, and its connection
+ *     ended, the span begins 0.1 s earlier for ends that do not stand alone.
  *   - In the span, a failure that stands alone is named, and any if the node only fell silent:
  *     that makes peers wait first. Else the loss is named. The verdict names both, and says that
  *     it was a tie.

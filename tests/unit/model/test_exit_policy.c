@@ -579,7 +579,7 @@ static void test_a_peer_notices_a_loss_first(void **state)
     exit_policy_verdict(f.policy, &f.verdict);
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
     end(&f);
-    f = near_a_loss(0, 3.9, SYMPTOM_LOST, 3.9, false);
+    f = near_a_loss(0, -96.1, SYMPTOM_LOST, -96.1, false);
     expect(&f, 122, CAUSE_EXIT, 0, "rank 0 exited with code 122");
     assert_false(f.verdict.tie);
     end(&f);
@@ -644,9 +644,89 @@ static void test_a_silent_failure_near_a_loss(void **state)
     expect(&f, 122, CAUSE_EXIT, 0,
            "rank 0 exited with code 122; node c was lost at about the same time");
     end(&f);
-    f = near_a_loss(0, 112.6, SYMPTOM_NONE, 0, true); /* after it */
+    f = near_a_loss(0, 112.6, SYMPTOM_NONE, 0, false); /* after it */
     expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
+    assert_false(f.verdict.tie);
     assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
+    end(&f);
+}
+
+/* Its peers would wait first, so a rank that ends soon after it may have had another reason. */
+static void test_a_failure_after_a_host_fell_silent(void **state)
+{
+    (void)state;
+    static const enum symptom_kind said[] = {SYMPTOM_NONE, SYMPTOM_LOST};
+    for (int i = 0; i < 2; i++) {
+        struct fixture f = near_a_loss(0, 112.6, said[i], 10, true);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.cause, CAUSE_NODE_LOST);
+        assert_non_null(strstr(f.verdict.explanation, C_LOST "; rank 0 exited with code 122 after "
+                                                             "that, perhaps for another reason"));
+        assert_true(f.verdict.tie);
+        assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+        end(&f);
+    }
+    struct fixture f =
+        near_a_loss(0, 112.6, SYMPTOM_TIMEOUT, 112, true); /* it says that it waited */
+    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
+    assert_false(f.verdict.tie);
+    end(&f);
+}
+
+/* A rank that has raised an exception often ends much later. */
+static void test_an_error_near_a_loss_of_a_rank_that_ends_later(void **state)
+{
+    (void)state;
+    static const double times[] = {-59750, 11, 112};
+    for (int i = 0; i < 6; i++) {
+        struct fixture f = near_a_loss(0, 250, SYMPTOM_OWN, times[i / 2], i % 2 > 0);
+        expect(&f, 122, CAUSE_EXIT, 0,
+               "rank 0 exited with code 122; node c was lost at about the same time");
+        end(&f);
+    }
+    struct fixture f = begin(EXIT_FIRST); /* the error of another rank */
+    exits(&f, 0, 1, 250);
+    says(&f, 0, SYMPTOM_LOST, 240);
+    says(&f, 3, SYMPTOM_OWN, 3);
+    c_is_lost(&f, true);
+    expect(&f, 1, CAUSE_EXIT, 0,
+           "rank 0 exited with code 1; node c was lost at about the same time");
+    end(&f);
+    f = near_a_loss(0, 250, SYMPTOM_OWN, 113, false); /* after the loss */
+    expect(&f, 122, CAUSE_NODE_LOST, -1, C_LOST "; exit status 122 is the highest, that of rank 0");
+    end(&f);
+    f = near_a_loss(0, 250, SYMPTOM_OWN, -59751, false); /* too long ago to be about this end */
+    expect(&f, 122, CAUSE_NODE_LOST, -1, C_LOST "; exit status 122 is the highest, that of rank 0");
+    end(&f);
+}
+
+/* Something kills all processes of a host. A peer notices that before the agent sees an end. */
+static void test_a_peer_of_a_rank_whose_end_nobody_saw(void **state)
+{
+    (void)state;
+    static const enum symptom_kind said[] = {SYMPTOM_NONE, SYMPTOM_LOST};
+    for (int i = 0; i < 4; i++) {
+        double ms = i / 2 == 0 ? 3.9 : -95;
+        struct fixture f = near_a_loss(0, ms, said[i % 2], ms, false);
+        expect(&f, 122, CAUSE_NODE_LOST, -1,
+               C_LOST
+               "; rank 0 exited with code 122 at about the same time; exit status 122 is the "
+               "highest, that of rank 0");
+        assert_true(f.verdict.tie);
+        end(&f);
+    }
+    struct fixture f =
+        near_a_loss(0, 3.9, SYMPTOM_NONE, 0, true); /* nobody notices silence so soon */
+    expect(&f, 122, CAUSE_EXIT, 0, "rank 0 exited with code 122");
+    assert_false(f.verdict.tie);
+    end(&f);
+    f = begin(EXIT_FIRST); /* the agent has seen the ends of all its ranks */
+    exits(&f, 4, 0, 1);
+    exits(&f, 5, 0, 1);
+    exits(&f, 0, 1, 3.9);
+    c_is_lost(&f, false);
+    expect(&f, 1, CAUSE_EXIT, 0, "rank 0 exited with code 1");
+    assert_false(f.verdict.tie);
     end(&f);
 }
 
@@ -1232,6 +1312,9 @@ int main(void)
         cmocka_unit_test(test_a_peer_notices_a_loss_first),
         cmocka_unit_test(test_a_failure_near_a_loss_that_stands_alone),
         cmocka_unit_test(test_a_silent_failure_near_a_loss),
+        cmocka_unit_test(test_a_failure_after_a_host_fell_silent),
+        cmocka_unit_test(test_an_error_near_a_loss_of_a_rank_that_ends_later),
+        cmocka_unit_test(test_a_peer_of_a_rank_whose_end_nobody_saw),
         cmocka_unit_test(test_several_losses),
         cmocka_unit_test(test_an_error_on_the_host_that_is_lost),
         cmocka_unit_test(test_peers_of_a_rank_that_fell_with_its_node),
