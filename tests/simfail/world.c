@@ -282,6 +282,15 @@ static void beat(struct world *world, int host)
     driver_silent(world);
 }
 
+/* A driver that stands still sees no timer. Then it first reads what has come, as its loop does. */
+static void waited(struct world *world, int number)
+{
+    if (world->now_ns >= world->stall_ns && world->now_ns < world->stall_end_ns)
+        agenda_add(&world->agenda, world->stall_end_ns + 1, EVENT_WAITED, number);
+    else
+        driver_waited(world, number);
+}
+
 static void happen(struct world *world, const struct event *event)
 {
     int who = event->who;
@@ -303,7 +312,7 @@ static void happen(struct world *world, const struct event *event)
     case EVENT_BEAT: beat(world, who); break;
     case EVENT_NEWS: driver_news(world, &world->news[who]); break;
     case EVENT_ORDER: order(world, who); break;
-    case EVENT_WAITED: driver_waited(world, who); break;
+    case EVENT_WAITED: waited(world, who); break;
     case EVENT_LIMIT: driver_limit(world); break;
     }
 }
