@@ -33,10 +33,11 @@ enum wire { LINK_UP, LINK_DOWN, LINK_PIECES, TREE_UP, TREE_DOWN, WIRES };
 enum way { WAY_NONE, WAY_UP, WAY_SWALLOWS, WAY_ENDED };
 
 struct agent {
-    uint64_t said, heard; /* the last number */
-    uint64_t taken;       /* its own, from here on */
-    int told, order;      /* the number of the last JOIN: the driver's, and its own */
-    bool knows;           /* the driver's: all that it gets are parcels */
+    uint64_t said, heard;   /* the last number */
+    uint64_t taken;         /* its own, from here on */
+    int told, order;        /* the number of the last JOIN: the driver's, and its own */
+    bool knows;             /* the driver's: all that it gets are parcels */
+    bool suspect, may_join; /* the driver's: it is silent; the one above it was */
     bool dead, joined, dropped;
     enum way way; /* to the agent above */
     int64_t stopped_until, last[WIRES];
@@ -144,6 +145,7 @@ static void send_join(struct world *world, int place)
     struct message message = {.kind = JOIN, .from = DRIVER, .to = place, .direct = true};
     message.number = ++agent->told;
     agent->knows = true;
+    agent->may_join = false;
     put_on(world, &message, place, world->lie == LIE_JOIN_OVERTAKES ? LINK_DOWN : LINK_PIECES);
 }
 
@@ -229,8 +231,12 @@ static void give_up(struct world *world, int place, bool say)
 
 static void give_up_children(struct world *world, int place)
 {
-    for (int i = 0; i < tree_children(shape_of(world), place); i++)
-        give_up(world, tree_first_child(shape_of(world), place) + i, true);
+    int first = tree_first_child(shape_of(world), place);
+    for (int i = 0; i < tree_children(shape_of(world), place); i++) {
+        give_up(world, first + i, true);
+        world->agents[first + i].may_join = true;
+    }
+    world->agents[place].suspect = true; /* or lost */
 }
 
 static bool is_late(void *context, int place)
@@ -285,16 +291,30 @@ static void driver_connects(struct world *world, int place)
         send_direct(world, DRIVER, place, LEFT, NULL);
 }
 
-/* Nobody before the tree begins: the order then would end what an earlier one has connected. */
+/* Nobody before the tree begins: the order then would end what an earlier one has connected. And
+ * not before all below it have what was sent: the agent above may still pass on some of that. */
 static void join_again(struct world *world, int place)
 {
-    int first = tree_first_child(shape_of(world), place);
-    if (!world->begun)
+    int above = tree_parent(shape_of(world), place);
+    if (!world->begun || !world->agents[place].may_join || world->agents[above].suspect ||
+        outbox_owes_below(world->outbox, place) || !tree_routes_renew(world->routes, place))
         return;
-    for (int i = 0; i < tree_children(shape_of(world), place); i++) {
-        if (tree_routes_renew(world->routes, first + i))
-            send_join(world, first + i);
-    }
+    send_join(world, place);
+}
+
+static void join_ways_again(struct world *world, int place)
+{
+    for (; place != TREE_ROOT; place = tree_parent(shape_of(world), place))
+        join_again(world, place);
+}
+
+static void driver_hears(struct world *world, int place)
+{
+    int first = tree_first_child(shape_of(world), place);
+    outbox_heard(world->outbox, place);
+    world->agents[place].suspect = world->agents[place].dead;
+    for (int i = 0; i < tree_children(shape_of(world), place); i++)
+        join_again(world, first + i);
 }
 
 /* An agent */
@@ -589,7 +609,10 @@ static void begin_tree(struct world *world)
 static void driver_event(struct world *world, const struct message *message)
 {
     switch (message->kind) {
-    case TAKEN: confirm(world, &message->entries[0]); break;
+    case TAKEN:
+        confirm(world, &message->entries[0]);
+        join_ways_again(world, message->from);
+        break;
     case LEFT:
         if (is_old(world, message))
             break;
@@ -603,10 +626,7 @@ static void driver_event(struct world *world, const struct message *message)
             break;
         driver_connects(world, message->from);
         break;
-    case HEARD:
-        outbox_heard(world->outbox, message->from);
-        join_again(world, message->from);
-        break;
+    case HEARD: driver_hears(world, message->from); break;
     case BEGIN: begin_tree(world); break;
     case SEND: say_result(world); break;
     case ANSWER: say_answer(world); break;
@@ -614,6 +634,7 @@ static void driver_event(struct world *world, const struct message *message)
         give_up(world, message->from, false);
         give_up_children(world, message->from);
         outbox_forget(world->outbox, message->from);
+        join_ways_again(world, tree_parent(shape_of(world), message->from));
         break;
     default: break;
     }

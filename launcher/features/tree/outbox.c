@@ -203,6 +203,14 @@ bool outbox_owes(const struct outbox *outbox, int place)
     return outbox->outs[place].first != NULL;
 }
 
+bool outbox_owes_below(const struct outbox *outbox, int place)
+{
+    for (int i = place; i < outbox->size; i++)
+        if (outbox_owes(outbox, i) && tree_toward(&outbox->routes->shape, place, i) >= 0)
+            return true;
+    return false;
+}
+
 bool outbox_is_late(const struct outbox *outbox, int place)
 {
     int64_t behind = outbox->ops->behind(outbox->context, place);

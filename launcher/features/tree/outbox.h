@@ -42,7 +42,8 @@ void outbox_forget(struct outbox *outbox, int place);                  /* its ag
 /* Its agent was silent, and answers again: what it got in that time is not late yet. */
 void outbox_heard(struct outbox *outbox, int place);
 
-bool outbox_owes(const struct outbox *outbox, int place); /* is any not confirmed? */
+bool outbox_owes(const struct outbox *outbox, int place);       /* is any not confirmed? */
+bool outbox_owes_below(const struct outbox *outbox, int place); /* or for one below it? */
 bool outbox_is_late(const struct outbox *outbox, int place);
 bool outbox_on_own_link(const struct outbox *outbox, int place); /* what was sent last */
 /* Bytes that are not on its link yet, and may have to go there. */

@@ -242,19 +242,26 @@ static void join_first(struct tree *tree, int place)
     send_join(tree, place);
 }
 
-/* It, or the agent above, may only have been slow. Not before it has all that its own link brings.
- */
+/* It, or the agent above, may only have been slow. Not before it and all below it have what was
+ * sent. The agent above may still get old parcels for these, and would pass on some of them. */
 static void try_again(struct tree *tree, int place)
 {
     struct place *at = &tree->places[place];
     int parent = tree_parent(&tree->routes->shape, place);
     bool may = at->was_late ? at->tries < TREE_TRIES : at->above_was_silent;
-    if (!may || outbox_owes(tree->sender.outbox, place) || tree->places[parent].port == 0 ||
-        !node_link_alive(node_at(tree, parent)) || node_at(tree, parent)->suspect ||
+    if (!may || tree->places[parent].port == 0 || !node_link_alive(node_at(tree, parent)) ||
+        node_at(tree, parent)->suspect || outbox_owes_below(tree->sender.outbox, place) ||
         !tree_routes_renew(tree->routes, place))
         return;
     at->tries += at->was_late;
     send_join(tree, place);
+}
+
+/* Less is owed at or below this place. */
+static void try_ways_again(struct tree *tree, int place)
+{
+    for (; place != TREE_ROOT; place = tree_parent(&tree->routes->shape, place))
+        try_again(tree, place);
 }
 
 static int take_taken(struct job *job, struct node_link *node, const struct agent_frame *frame)
@@ -264,7 +271,7 @@ static int take_taken(struct job *job, struct node_link *node, const struct agen
     if (tree == NULL || outbox_confirm(tree->sender.outbox, node->place, message->serial) < 0)
         return -1;
     if (job->state < JOB_CLOSING)
-        try_again(tree, node->place);
+        try_ways_again(tree, node->place);
     return 0;
 }
 
@@ -462,6 +469,7 @@ static void node_lost(struct job *job, struct node_link *node)
         return;
     give_up(tree, node->place, false);
     each_child(tree, node->place, give_up_silent);
+    try_ways_again(tree, tree_parent(&tree->routes->shape, node->place));
     settle(tree, node->place);
     each_child(tree, node->place, settle);
 }

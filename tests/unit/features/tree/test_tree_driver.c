@@ -580,6 +580,32 @@ static void silent_and_heard(struct fixture *f, int place)
     run_turns(f->loop, 3);
 }
 
+/* Agent 0 may still pass on old parcels for those below 3, of which it has dropped the first ones.
+ */
+static void test_silent_with_results_for_those_below(void **state)
+{
+    static const int both[] = {12, 13};
+    struct fixture *f = *state;
+    join_three(f);
+    assert_int_equal(opened(f, 3, 7, ""), 0);
+    for (int i = 12; i <= 14; i++)
+        assert_int_equal(joined(f, i, 1), 0);
+    send_result(f, both, 2, 4 * KIB);
+    run_until(f->loop, f->agents[0].for_others == 2);
+    silent_and_heard(f, 0);
+    assert_int_equal(f->agents[4].join, 2);
+    assert_int_equal(f->agents[3].join, 1);
+    assert_int_equal(taken(f, 12, 1), 0);
+    assert_int_equal(f->agents[3].join, 1);
+    if (f->settings.hang_timeout == 0) {
+        assert_int_equal(taken(f, 13, 1), 0);
+    } else { /* it will never confirm */
+        tree_part.node_lost(&f->job, f->job.places[13]);
+        run_turns(f->loop, 3);
+    }
+    assert_int_equal(f->agents[3].join, 2);
+}
+
 /* Before the tree begins, and before the agent waits for others. A second order would end the
  * connection of the first one, and the driver would not know. */
 static void test_silent_at_the_start(void **state)
@@ -713,6 +739,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_room_for_answers, setup, teardown),
         cmocka_unit_test_setup_teardown(test_jobs_without_a_tree, setup, teardown),
         cmocka_unit_test_setup_teardown(test_silent_with_results_on_the_way, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent_with_results_for_those_below, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_silent_with_results_for_those_below, setup_short,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_silent_at_the_start, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_busy_way_back, setup_short, teardown),
         cmocka_unit_test_setup_teardown(test_late, setup_short, teardown),
