@@ -184,7 +184,7 @@ bool exit_facts_is_consequence(const struct exit_facts *f, int rank)
 bool exit_facts_loss_is_causal(const struct exit_facts *f, int node)
 {
     const struct exit_node *state = &f->nodes[node];
-    bool lost = state->loss.by_ns != EXIT_NEVER && state->loss.by_ns <= state->killed_ns;
+    bool lost = state->loss.by_ns != EXIT_NEVER && !state->lost_late;
     return lost && (f->outside->interrupted.signal == 0 ||
                     state->loss.by_ns <= f->outside->interrupted.when_ns);
 }

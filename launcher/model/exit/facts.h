@@ -20,6 +20,7 @@ struct exit_node {
     int64_t killed_ns;     /* EXIT_NEVER: none of our kills reached it */
     int64_t seen_ns;       /* the last end of a rank that its agent reported; INT64_MIN: none */
     struct exit_loss loss; /* by_ns is EXIT_NEVER: not lost */
+    bool lost_late;        /* our kill had reached it before */
     char *lost_text;
 };
 

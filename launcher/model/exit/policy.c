@@ -85,6 +85,7 @@ bool exit_policy_node_lost(struct exit_policy *p, int node, const struct exit_lo
     state->loss.alive_ns = exit_time(loss->alive_ns);
     state->loss.by_ns = exit_time(loss->by_ns);
     state->loss.uncertainty_ns = loss->uncertainty_ns < 0 ? 0 : exit_time(loss->uncertainty_ns);
+    state->lost_late = state->killed_ns != EXIT_NEVER; /* its clock may be far off ours */
     state->lost_text = exit_text(text, EXIT_TEXT_FOREIGN);
     p->facts.lost++;
     return exit_facts_loss_is_causal(&p->facts, node) && start_ending(p);

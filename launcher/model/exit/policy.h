@@ -6,7 +6,8 @@
  * A static job ends at its first bad exit: a code other than 0, a signal, an abort, a program that
  * could not be executed, or a lost node. A clean exit never starts the teardown. The teardown
  * begins at once. The policy decides which rank is to blame at the end, when every exit is known.
- * The order in which the news came in does not matter:
+ * The order in which the news came in does not matter, but for one exception. After the agent of a
+ * node has reported our kill, the loss of that node is not a cause, whatever its clock says.
  *
  * - An exit is a CONSEQUENCE when it happened after our first kill reached its node, or after the
  *   user interrupted the job. The first comparison is exact, since both times are of that node's

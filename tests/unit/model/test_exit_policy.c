@@ -739,11 +739,11 @@ static void test_several_losses(void **state)
     for (int others = 0; others < 3; others++) {
         struct fixture f = begin(EXIT_FIRST);
         struct exit_loss loss = {.alive_ns = 11 * MS, .by_ns = 13 * MS};
-        c_is_lost(&f, false);
         if (others > 0)
             exit_policy_node_lost(f.policy, 3, &loss, NULL);
         loss.alive_ns = others > 1 ? 12 * MS : 12 * MS + 1; /* c was gone by then */
         exit_policy_node_lost(f.policy, 1, &loss, NULL);
+        c_is_lost(&f, false);
         exit_policy_verdict(f.policy, &f.verdict);
         assert_int_equal(f.verdict.node, 2);
         assert_int_equal(f.verdict.tie, others > 0);
@@ -815,6 +815,24 @@ static void test_node_lost_in_the_teardown(void **state)
         dies(&f, r, SIGTERM, 12);
     expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
     assert_int_equal(exit_policy_role(f.policy, 7), ROLE_LOST);
+    end(&f);
+}
+
+/* The clock of node d is ahead, and nobody knows how far: what was heard first tells. */
+static void test_node_lost_in_the_teardown_by_another_clock(void **state)
+{
+    (void)state;
+    struct fixture f = begin(EXIT_FIRST);
+    assert_true(exits(&f, 0, 3, 10));
+    says(&f, 0, SYMPTOM_LOST, 9);
+    exit_policy_killed(f.policy, 3, 300000 * (int64_t)MS);
+    struct exit_loss loss = {
+        .alive_ns = 300000 * (int64_t)MS, .uncertainty_ns = INT64_MAX / 4, .by_ns = 200 * MS};
+    assert_false(exit_policy_node_lost(f.policy, 3, &loss, NULL));
+    for (int n = 0; n < 3; n++)
+        exit_policy_killed(f.policy, n, 11 * MS);
+    rest_die(&f, SIGTERM, 300001);
+    expect(&f, 3, CAUSE_EXIT, 0, "rank 0 exited with code 3");
     end(&f);
 }
 
@@ -1320,6 +1338,7 @@ int main(void)
         cmocka_unit_test(test_peers_of_a_rank_that_fell_with_its_node),
         cmocka_unit_test(test_node_killed_with_its_ranks),
         cmocka_unit_test(test_node_lost_in_the_teardown),
+        cmocka_unit_test(test_node_lost_in_the_teardown_by_another_clock),
         cmocka_unit_test(test_an_exit_at_the_time_of_the_kill_is_causal),
         cmocka_unit_test(test_launcher_failure_in_the_teardown),
         cmocka_unit_test(test_timeouts),
