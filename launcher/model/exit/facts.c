@@ -210,13 +210,35 @@ struct exit_rival exit_facts_rival(const struct exit_facts *f, int rank)
     return rival;
 }
 
-int exit_facts_error_on(const struct exit_facts *f, int node)
+/* How long before the loss of the node the rank wrote its error, and how far that may be wrong. */
+static int64_t error_age_ns(const struct exit_facts *f, int rank, int node, int64_t *doubt_ns)
+{
+    *doubt_ns = f->said[rank].uncertainty_ns + f->nodes[node].loss.uncertainty_ns;
+    return onset_ns(f, node) - f->said[rank].when_ns;
+}
+
+static bool may_have_erred_before(const struct exit_facts *f, int rank, int node)
+{
+    const struct exit_record *record = &f->ranks[rank];
+    bool clean = exit_record_ended(record) && !exit_record_failed(record);
+    int64_t doubt_ns, age_ns = error_age_ns(f, rank, node, &doubt_ns);
+    return f->said[rank].kind == SYMPTOM_OWN && !clean && age_ns > -doubt_ns &&
+           age_ns - doubt_ns <= ERROR_WITHIN_NS;
+}
+
+struct exit_error exit_facts_error_before(const struct exit_facts *f, int node)
 {
     const struct plan_node *place = &f->plan->nodes[node];
+    int first = -1;
     for (int i = 0; i < place->local_size; i++)
         if (f->said[place->ranks[i]].kind != SYMPTOM_NONE)
-            return place->ranks[i];
-    return -1;
+            return (struct exit_error){place->ranks[i], true};
+    for (int r = 0; r < f->plan->size; r++)
+        if (may_have_erred_before(f, r, node) &&
+            (first < 0 || f->said[r].when_ns < f->said[first].when_ns))
+            first = r;
+    int64_t doubt_ns = 0, age_ns = first < 0 ? 0 : error_age_ns(f, first, node, &doubt_ns);
+    return (struct exit_error){first, age_ns > doubt_ns};
 }
 
 static bool launcher_is_causal(const struct exit_facts *f)

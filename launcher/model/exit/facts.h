@@ -53,8 +53,13 @@ bool exit_facts_loss_is_causal(const struct exit_facts *facts, int node);
 /* Both nodes were lost, and the clocks do not tell that `node` was first. */
 bool exit_facts_may_precede(const struct exit_facts *facts, int other, int node);
 
-/* A rank of this lost node that has written an error, which its agent still passed on; -1: none. */
-int exit_facts_error_on(const struct exit_facts *facts, int node);
+/* An error of a rank that may have come before the loss of this node. */
+struct exit_error {
+    int rank;    /* -1: none */
+    bool before; /* it came before the loss for sure */
+};
+/* One that the lost agent still passed on. Else the first one that a rank of another node wrote. */
+struct exit_error exit_facts_error_before(const struct exit_facts *facts, int node);
 
 /* The end of a rank, compared with the loss of a node. */
 enum exit_order { EXIT_BEFORE, EXIT_UNORDERED, EXIT_AFTER };

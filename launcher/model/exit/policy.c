@@ -180,11 +180,14 @@ static void blame_node(const struct exit_policy *p, int node, struct verdict *ou
         buf_printf(text, "%s%d of its %d ranks %s running", "; ", running,
                    p->facts.plan->nodes[node].local_size, running == 1 ? "was" : "were");
     name_others(p, node, out, text);
-    int rank = exit_facts_error_on(&p->facts, node);
-    if (rank < 0)
+    struct exit_error error = exit_facts_error_before(&p->facts, node);
+    if (error.rank < 0)
         return;
     out->tie = true;
-    buf_printf(text, "; before that, rank %d had written an error", rank);
+    buf_printf(text,
+               error.before ? "; before that, rank %d had written an error"
+                            : "; at about the same time, rank %d wrote an error",
+               error.rank);
 }
 
 static void blame_launcher(const struct exit_policy *p, struct verdict *out, struct buf *text)

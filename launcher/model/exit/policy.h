@@ -38,6 +38,8 @@
  *   - In the span, a failure that stands alone is named, and any if the node only fell silent:
  *     that makes peers wait first. Else the loss is named. The verdict names both, and says that
  *     it was a tie.
+ *   - A rank that had not failed may have written an error of its own before the loss, a minute at
+ *     most. The verdict names the loss and that rank, and says that it was a tie.
  *   This assumes that peers do not notice a loss before it happens, that an agent reports no end
  *   after its own, and that a worker that fails because of a peer says so or says nothing.
  * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal. Two exceptions: a causal

@@ -695,7 +695,7 @@ static void test_an_error_near_a_loss_of_a_rank_that_ends_later(void **state)
     f = near_a_loss(0, 250, SYMPTOM_OWN, 113, false); /* after the loss */
     expect(&f, 122, CAUSE_NODE_LOST, -1, C_LOST "; exit status 122 is the highest, that of rank 0");
     end(&f);
-    f = near_a_loss(0, 250, SYMPTOM_OWN, -59751, false); /* too long ago to be about this end */
+    f = near_a_loss(0, 250, SYMPTOM_OWN, -60000, false); /* too long ago to be about this end */
     expect(&f, 122, CAUSE_NODE_LOST, -1, C_LOST "; exit status 122 is the highest, that of rank 0");
     end(&f);
 }
@@ -760,6 +760,45 @@ static void test_an_error_on_the_host_that_is_lost(void **state)
     c_is_lost(&f, false);
     expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST "; before that, rank 5 had written an error");
     assert_true(f.verdict.tie);
+    end(&f);
+}
+
+/* It had not ended when hvdrun noticed the loss, and so has no failure of its own. */
+static void test_an_error_on_another_host_before_a_loss(void **state)
+{
+    (void)state;
+    static const struct {
+        enum symptom_kind kind;
+        double ms, uncertainty_ms;
+        const char *said;
+    } cases[] = {
+        {SYMPTOM_OWN, 4, 0, "; before that, rank 0 had written an error"},
+        {SYMPTOM_OWN, -59995, 0, "; before that, rank 0 had written an error"},
+        {SYMPTOM_OWN, -59995.6, 0, ""}, /* too long ago */
+        {SYMPTOM_OWN, 4, 1, "; at about the same time, rank 0 wrote an error"},
+        {SYMPTOM_OWN, 8, 3, "; at about the same time, rank 0 wrote an error"},
+        {SYMPTOM_OWN, 8, 2, ""}, /* after it, and so perhaps because of it */
+        {SYMPTOM_LOST, 4, 0, ""},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct fixture f = begin(EXIT_FIRST);
+        struct symptom symptom = {.kind = cases[i].kind, .when_ns = (int64_t)(cases[i].ms * MS)};
+        exit_policy_said(f.policy, 0, &symptom, (int64_t)(cases[i].uncertainty_ms * MS));
+        c_is_lost(&f, i % 2 > 0);
+        dies(&f, 0, SIGTERM, 301);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.cause, CAUSE_NODE_LOST);
+        assert_int_equal(f.verdict.tie, cases[i].said[0] != '\0');
+        assert_non_null(strstr(f.verdict.explanation, "node c was lost: killed"));
+        if (cases[i].said[0] != '\0')
+            assert_non_null(strstr(f.verdict.explanation, cases[i].said));
+        end(&f);
+    }
+    struct fixture f = begin(EXIT_FIRST); /* it went well all the same */
+    says(&f, 0, SYMPTOM_OWN, 4);
+    exits(&f, 0, 0, 6);
+    c_is_lost(&f, false);
+    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
     end(&f);
 }
 
@@ -1335,6 +1374,7 @@ int main(void)
         cmocka_unit_test(test_a_peer_of_a_rank_whose_end_nobody_saw),
         cmocka_unit_test(test_several_losses),
         cmocka_unit_test(test_an_error_on_the_host_that_is_lost),
+        cmocka_unit_test(test_an_error_on_another_host_before_a_loss),
         cmocka_unit_test(test_peers_of_a_rank_that_fell_with_its_node),
         cmocka_unit_test(test_node_killed_with_its_ranks),
         cmocka_unit_test(test_node_lost_in_the_teardown),
