@@ -105,14 +105,19 @@ static int64_t unseen_onset_ns(const struct exit_facts *f, int node)
     return onset;
 }
 
-static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int rank, int node,
-                                int64_t onset)
+static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int64_t doubt_ns,
+                                int node, int64_t onset)
 {
     const struct exit_loss *loss = &f->nodes[node].loss;
-    int64_t doubt_ns = f->ranks[rank].uncertainty_ns;
     if (when_ns + doubt_ns + loss->uncertainty_ns < onset)
         return EXIT_BEFORE;
     return when_ns - doubt_ns - REAP_LATE_NS > loss->by_ns ? EXIT_AFTER : EXIT_UNORDERED;
+}
+
+static enum exit_order order_of_error(const struct exit_facts *f, int rank, int node)
+{
+    const struct exit_said *said = &f->said[rank];
+    return order_of(f, said->when_ns, said->uncertainty_ns, node, onset_ns(f, node));
 }
 
 bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
@@ -124,29 +129,14 @@ bool exit_facts_stands_alone(const struct exit_facts *f, int rank)
            said->kind == SYMPTOM_MIXED || f->own_error_ns < when_ns - record->uncertainty_ns;
 }
 
-/* An error that a rank wrote within a minute before this end, and not surely after the loss. */
-static bool erred_before_loss(const struct exit_facts *f, int rank, int node)
-{
-    for (int r = 0; r < f->plan->size; r++) {
-        const struct exit_said *said = &f->said[r];
-        int64_t written_ns = said->when_ns - said->uncertainty_ns - REAP_LATE_NS;
-        if (said->kind == SYMPTOM_OWN && written_ns <= f->nodes[node].loss.by_ns &&
-            f->ranks[rank].when_ns - said->when_ns <= ERROR_WITHIN_NS)
-            return true;
-    }
-    return false;
-}
-
 static enum exit_order order_of_end(const struct exit_facts *f, int rank, int node)
 {
     int64_t when_ns = f->ranks[rank].when_ns;
     bool alone = exit_facts_stands_alone(f, rank);
     if (f->plan->ranks[rank].node == node) /* one clock, and the agent has reported it */
         return when_ns <= onset_ns(f, node) ? EXIT_BEFORE : EXIT_UNORDERED;
-    enum exit_order order =
-        order_of(f, when_ns, rank, node, alone ? onset_ns(f, node) : unseen_onset_ns(f, node));
-    return order == EXIT_AFTER && alone && erred_before_loss(f, rank, node) ? EXIT_UNORDERED
-                                                                            : order;
+    return order_of(f, when_ns, f->ranks[rank].uncertainty_ns, node,
+                    alone ? onset_ns(f, node) : unseen_onset_ns(f, node));
 }
 
 static bool follows_from(const struct exit_facts *f, int rank, int node)
@@ -158,7 +148,7 @@ static bool follows_from(const struct exit_facts *f, int rank, int node)
     bool silent = f->nodes[node].loss.silent;
     if (!symptom_blames_peer(said->kind))
         return order_of_end(f, rank, node) == EXIT_AFTER && !silent;
-    enum exit_order order = order_of(f, said->when_ns, rank, node, onset_ns(f, node));
+    enum exit_order order = order_of_error(f, rank, node);
     bool at_once = said->kind == SYMPTOM_LOST && silent;
     return order == EXIT_AFTER || (order == EXIT_UNORDERED && !at_once);
 }
@@ -210,20 +200,13 @@ struct exit_rival exit_facts_rival(const struct exit_facts *f, int rank)
     return rival;
 }
 
-/* How long before the loss of the node the rank wrote its error, and how far that may be wrong. */
-static int64_t error_age_ns(const struct exit_facts *f, int rank, int node, int64_t *doubt_ns)
-{
-    *doubt_ns = f->said[rank].uncertainty_ns + f->nodes[node].loss.uncertainty_ns;
-    return onset_ns(f, node) - f->said[rank].when_ns;
-}
-
 static bool may_have_erred_before(const struct exit_facts *f, int rank, int node)
 {
     const struct exit_record *record = &f->ranks[rank];
     bool clean = exit_record_ended(record) && !exit_record_failed(record);
-    int64_t doubt_ns, age_ns = error_age_ns(f, rank, node, &doubt_ns);
-    return f->said[rank].kind == SYMPTOM_OWN && !clean && age_ns > -doubt_ns &&
-           age_ns - doubt_ns <= ERROR_WITHIN_NS;
+    return f->said[rank].kind == SYMPTOM_OWN && !clean &&
+           onset_ns(f, node) - f->said[rank].when_ns <= ERROR_WITHIN_NS &&
+           order_of_error(f, rank, node) != EXIT_AFTER;
 }
 
 struct exit_error exit_facts_error_before(const struct exit_facts *f, int node)
@@ -237,8 +220,7 @@ struct exit_error exit_facts_error_before(const struct exit_facts *f, int node)
         if (may_have_erred_before(f, r, node) &&
             (first < 0 || f->said[r].when_ns < f->said[first].when_ns))
             first = r;
-    int64_t doubt_ns = 0, age_ns = first < 0 ? 0 : error_age_ns(f, first, node, &doubt_ns);
-    return (struct exit_error){first, age_ns > doubt_ns};
+    return (struct exit_error){first, first >= 0 && order_of_error(f, first, node) == EXIT_BEFORE};
 }
 
 static bool launcher_is_causal(const struct exit_facts *f)

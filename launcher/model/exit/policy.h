@@ -28,8 +28,6 @@
  *   - One that blames a peer on stderr, not surely before the loss, is a consequence of it. So is
  *     one without a word that is surely after it, if the connection ended. If the node only fell
  *     silent, the verdict names the loss, then the failure, and says that it was a tie.
- *   - A failure that stands alone may begin with an error that a rank wrote, a minute before it at
- *     most. If the error is not surely after the loss, the failure is in the span.
  *   - A failure that is surely before the loss goes before it. So does each one that the lost
  *     agent has reported. But a rank of it that died of SIGKILL up to half a second before the last
  *     sign of life was lost with it, and the span begins there. Peers may notice the end of a rank
@@ -38,8 +36,8 @@
  *   - In the span, a failure that stands alone is named, and any if the node only fell silent:
  *     that makes peers wait first. Else the loss is named. The verdict names both, and says that
  *     it was a tie.
- *   - A rank that had not failed may have written an error of its own before the loss, a minute at
- *     most. The verdict names the loss and that rank, and says that it was a tie.
+ *   - A rank may write an error and go on, so only its end counts. If the loss is named, an error
+ *     in the span, or up to a minute before it, is named too. The verdict says that it was a tie.
  *   This assumes that peers do not notice a loss before it happens, that an agent reports no end
  *   after its own, and that a worker that fails because of a peer says so or says nothing.
  * - The user's INT, TERM, HUP or QUIT makes the status 128 + signal. Two exceptions: a causal
