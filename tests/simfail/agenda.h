@@ -8,6 +8,7 @@
 enum event_kind {
     EVENT_REASON, /* who: 0 or 1, the first or the second reason */
     EVENT_NOTICE, /* who: a rank; its peer has gone */
+    EVENT_ERROR,  /* who: a rank; it writes an error, and goes on */
     EVENT_END,    /* who: a rank; how it was meant to end is in the rank */
     EVENT_KILL,   /* who: a rank; from outside */
     EVENT_TERM,   /* who: a rank; by its agent */

@@ -216,6 +216,7 @@ static void lose(struct world *world, int host, bool closed)
         loss.alive_ns = loss.by_ns = heard;
     if (world->lie == LIE_CLOSED)
         loss.silent = false;
+    driver->hosts[host].lost_ns = loss.by_ns;
     say(world, "lost host", host, closed ? "closed" : "");
     if (driver->first >= 0)
         stop_waiting(world);
@@ -338,23 +339,39 @@ static bool is_named(const struct world *world, const struct truth *truth,
            event->signaled && event->code == SIGKILL;
 }
 
+/* No rank of another host has failed before, or at about the same time. */
+static bool all_fail_after(const struct world *world, int host)
+{
+    for (int i = 0; i < world->rank_count; i++) {
+        const struct record *record = &world->driver.ranks[i];
+        int64_t doubt_ns = LATE + record->event.uncertainty_ns;
+        if (record->exited && !record->by_us && world->ranks[i].host != host &&
+            record->event.when_ns - doubt_ns <= world->driver.hosts[host].lost_ns)
+            return false;
+    }
+    return true;
+}
+
 /* hvdrun has all that it needs to name the rank with its status, or the host without a doubt. */
 static bool is_clear(const struct world *world)
 {
     const struct truth *truth = &world->truths[0];
     if (world->truth_count > 1)
         return false;
+    if (world->handled)
+        return all_fail_after(world, truth->host);
     return truth->reason == REASON_LEAVE
                ? truth->names && truth->stay_ns < 2 * SECOND
                : (truth->reason == REASON_AGENT || truth->reason == REASON_RESET) &&
                      truth->blames != NULL;
 }
 
-static bool is_named_well(const struct truth *truth, const struct outcome *out,
+static bool is_named_well(const struct world *world, const struct outcome *out,
                           const struct named *named)
 {
+    const struct truth *truth = &world->truths[0];
     bool status = truth->rank < 0 || truth->code == 0 || named->status == truth->code;
-    return out->right && status && (truth->rank >= 0 || !out->doubt);
+    return out->right && status && (truth->rank >= 0 || !out->doubt || world->handled);
 }
 
 void driver_judge(struct world *world, struct outcome *out)
@@ -384,7 +401,7 @@ void driver_judge(struct world *world, struct outcome *out)
         world->truth_count == 2 && second->began && !later && is_named(world, second, &named);
     if (!out->right && !named.doubt && !other)
         snprintf(out->problem, sizeof(out->problem), "wrong verdict: %s", verdict.explanation);
-    else if (is_clear(world) && !is_named_well(first, out, &named))
+    else if (is_clear(world) && !is_named_well(world, out, &named))
         snprintf(out->problem, sizeof(out->problem), "not named as well as it could be: %s",
                  verdict.explanation);
     else if (out->right && first->rank < 0 && named.rank < 0 && named.status != STATUS_NODE_LOST)

@@ -73,7 +73,7 @@ struct driver {
     struct exit_policy *policy;
     struct record ranks[RANKS_MAX];
     struct {
-        int64_t alive_ns, heard_ns, killed_ns;
+        int64_t alive_ns, heard_ns, killed_ns, lost_ns;
         bool lost;
     } hosts[PLACES_MAX];
     int64_t timeout_ns;
@@ -97,6 +97,7 @@ struct world {
     int64_t stall_ns, stall_end_ns; /* the driver stands still */
     struct truth truths[2];
     int truth_count;
+    bool handled; /* a rank has written an error, and gone on */
     struct driver driver;
     int news_count;
     struct news news[NEWS_MAX];

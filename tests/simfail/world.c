@@ -9,6 +9,7 @@
 #define END_NS (200 * SECOND)
 #define TRACE "Traceback (most recent call last):\n  File \"train.py\", line 7, in <module>\n"
 #define OWN_ERROR TRACE "ValueError: row 7 is broken\n"
+#define HANDLED TRACE "OSError: the file of row %d cannot be read\n"
 #define ASSERTION "mesh: mesh.c:3: build: Assertion `n > 0' failed.\n"
 #define TIMED_OUT TRACE "RuntimeError: Timed out waiting 30000ms for recv operation to complete\n"
 #define NAMED TRACE "HorovodInternalError: rank %d has shut the library down\n"
@@ -297,6 +298,7 @@ static void happen(struct world *world, const struct event *event)
     switch (event->kind) {
     case EVENT_REASON: begin(world, who); break;
     case EVENT_NOTICE: notices(world, who % RANKS_MAX, &world->truths[who / RANKS_MAX]); break;
+    case EVENT_ERROR: writes(world, who, HANDLED, 7); break;
     case EVENT_END:
         if (!world->ranks[who].ended)
             ends(world, who);
@@ -386,6 +388,18 @@ static void pick_hosts(struct world *world)
     }
 }
 
+/* A rank writes an error long before a host is lost, or just before, and goes on. */
+static void pick_handled(struct world *world, uint64_t seed, int64_t begin_ns)
+{
+    const struct truth *truth = &world->truths[0];
+    struct rng rng = rng_stream(seed, 2); /* all other schedules stay as they are */
+    if (truth->rank >= 0 || truth->reason == REASON_SWEPT || !rng_chance(&rng, 20))
+        return;
+    world->handled = true;
+    agenda_add(&world->agenda, rng_between(&rng, 0, begin_ns), EVENT_ERROR,
+               rng_below(&rng, world->rank_count));
+}
+
 static void open_world(struct world *world, uint64_t seed)
 {
     world->rng = rng_stream(seed, 1);
@@ -404,6 +418,8 @@ static void open_world(struct world *world, uint64_t seed)
         world->stall_ns = begin_ns + rng_between(&world->rng, -SECOND, SECOND);
         world->stall_end_ns = world->stall_ns + world_slow(world, MS, 2 * SECOND);
     }
+    if (world->truth_count == 1)
+        pick_handled(world, seed, begin_ns);
     driver_open(world);
 }
 

@@ -9,6 +9,9 @@
  * The verdict is wrong if it names something else without a word of doubt. It has a doubt if it is
  * a tie, or says that a peer failed and hvdrun cannot tell which.
  *
+ * In some schedules, a rank writes an error and goes on, and a host is lost at any time after that.
+ * If all failures are surely after the loss, the verdict must name the host, with its status.
+ *
  * Some schedules have a second failure soon after the first. The verdict may name it if it was
  * complete before the first one was, or if agents may see them in either order.
  *
@@ -18,6 +21,7 @@
  * - Two ranks of different hosts exit without a word, closer together than an agent may be late.
  * - A rank is killed, and then the agent of its host, by somebody else.
  * - A rank ends, and its host is lost before its agent has seen that.
+ * - A rank writes an error and goes on, and soon after that a rank fails, or all of a host.
  * - A rank leaves its peers, they do not say which rank it was, and soon after that a host is lost,
  * and its connections end.
  */
