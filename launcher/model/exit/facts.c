@@ -144,12 +144,11 @@ static bool follows_from(const struct exit_facts *f, int rank, int node)
     if (f->plan->ranks[rank].node == node || !exit_facts_loss_is_causal(f, node))
         return false;
     const struct exit_said *said = &f->said[rank];
-    /* who does not hear of a host any more waits first */
-    bool silent = f->nodes[node].loss.silent;
     if (!symptom_blames_peer(said->kind))
-        return order_of_end(f, rank, node) == EXIT_AFTER && !silent;
+        return order_of_end(f, rank, node) == EXIT_AFTER;
     enum exit_order order = order_of_error(f, rank, node);
-    bool at_once = said->kind == SYMPTOM_LOST && silent;
+    /* who does not hear of a host any more waits first */
+    bool at_once = said->kind == SYMPTOM_LOST && f->nodes[node].loss.silent;
     return order == EXIT_AFTER || (order == EXIT_UNORDERED && !at_once);
 }
 
@@ -163,12 +162,17 @@ static bool follows_loss(const struct exit_facts *f, int rank)
     return false;
 }
 
-bool exit_facts_is_consequence(const struct exit_facts *f, int rank)
+/* By our kill, by the user or by what ended its node. */
+static bool was_ended(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
-    return exit_record_failed(record) &&
-           (record->when_ns > node_of(f, rank)->killed_ns || after_interruption(f, record) ||
-            fell_with_node(f, rank) || follows_loss(f, rank));
+    return record->when_ns > node_of(f, rank)->killed_ns || after_interruption(f, record) ||
+           fell_with_node(f, rank);
+}
+
+bool exit_facts_is_consequence(const struct exit_facts *f, int rank)
+{
+    return exit_record_failed(&f->ranks[rank]) && (was_ended(f, rank) || follows_loss(f, rank));
 }
 
 bool exit_facts_loss_is_causal(const struct exit_facts *f, int node)
@@ -223,17 +227,34 @@ struct exit_error exit_facts_error_before(const struct exit_facts *f, int node)
     return (struct exit_error){first, first >= 0 && order_of_error(f, first, node) == EXIT_BEFORE};
 }
 
+static bool earlier(const struct exit_facts *f, int rank, int than)
+{
+    return than < 0 || f->ranks[rank].when_ns < f->ranks[than].when_ns;
+}
+
+/* It ended after the loss, and does not say that it waited or noticed something after it. */
+static bool may_have_reason(const struct exit_facts *f, int rank, int node)
+{
+    bool says_so = symptom_blames_peer(f->said[rank].kind) && follows_from(f, rank, node);
+    return exit_record_failed(&f->ranks[rank]) && !was_ended(f, rank) && !says_so &&
+           !exit_facts_stands_alone(f, rank) && order_of_end(f, rank, node) == EXIT_AFTER;
+}
+
+int exit_facts_doubtful_after(const struct exit_facts *f, int node)
+{
+    int first = -1;
+    for (int r = 0; r < f->plan->size && f->nodes[node].loss.silent; r++)
+        if (may_have_reason(f, r, node) && earlier(f, r, first))
+            first = r;
+    return first;
+}
+
 static bool launcher_is_causal(const struct exit_facts *f)
 {
     bool failed =
         f->outside->launcher.status != 0 && f->outside->launcher.when_ns <= f->first_kill_ns;
     return failed && (f->outside->interrupted.signal == 0 ||
                       f->outside->launcher.when_ns <= f->outside->interrupted.when_ns);
-}
-
-static bool earlier(const struct exit_facts *f, int rank, int than)
-{
-    return than < 0 || f->ranks[rank].when_ns < f->ranks[than].when_ns;
 }
 
 static void raise_max(struct exit_survey *s, int status, int rank)

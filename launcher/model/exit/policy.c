@@ -167,6 +167,15 @@ static void name_others(const struct exit_policy *p, int node, struct verdict *o
     buf_printf(text, " %s lost at about the same time", count == 1 ? "was" : "were");
 }
 
+static void name_too(const struct exit_policy *p, int rank, const char *when, struct verdict *out,
+                     struct buf *text)
+{
+    buf_puts(text, "; ");
+    exit_record_describe(&p->facts.ranks[rank], rank, text);
+    buf_puts(text, when);
+    out->tie = true;
+}
+
 static void blame_node(const struct exit_policy *p, int node, struct verdict *out, struct buf *text)
 {
     const char *why = p->facts.nodes[node].lost_text;
@@ -180,6 +189,9 @@ static void blame_node(const struct exit_policy *p, int node, struct verdict *ou
         buf_printf(text, "%s%d of its %d ranks %s running", "; ", running,
                    p->facts.plan->nodes[node].local_size, running == 1 ? "was" : "were");
     name_others(p, node, out, text);
+    int doubtful = exit_facts_doubtful_after(&p->facts, node);
+    if (doubtful >= 0)
+        name_too(p, doubtful, " after that, perhaps for another reason", out, text);
     struct exit_error error = exit_facts_error_before(&p->facts, node);
     if (error.rank < 0)
         return;
@@ -261,17 +273,12 @@ static void blame_either(const struct exit_policy *p, const struct exit_survey *
         blame_first_rank(p, &tie, out, text);
         buf_printf(text, "; node %s was lost at about the same time",
                    p->facts.plan->nodes[rival.node].name);
-    } else {
-        bool after = rival.order == EXIT_AFTER;
-        blame_node(p, rival.node, out, text);
-        if (after && alone)
-            return;
-        buf_puts(text, "; ");
-        exit_record_describe(&p->facts.ranks[tie.named], tie.named, text);
-        buf_puts(text,
-                 after ? " after that, perhaps for another reason" : " at about the same time");
+        out->tie = true;
+        return;
     }
-    out->tie = true;
+    blame_node(p, rival.node, out, text);
+    if (rival.order == EXIT_UNORDERED)
+        name_too(p, tie.named, " at about the same time", out, text);
 }
 
 static void find_cause(const struct exit_policy *p, const struct exit_survey *s,

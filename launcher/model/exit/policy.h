@@ -26,8 +26,8 @@
  * a crash, a kill, an error that the rank wrote, or comes after an error of another rank. All other
  * failures are how workers answer a lost peer.
  *   - One that blames a peer on stderr, not surely before the loss, is a consequence of it. So is
- *     one without a word that is surely after it, if the connection ended. If the node only fell
- *     silent, the verdict names the loss, then the failure, and says that it was a tie.
+ *     one without a word that is surely after it. If the node only fell silent, that one may have
+ *     had another reason: the verdict names the loss, then the rank, and says that it was a tie.
  *   - A failure that is surely before the loss goes before it. So does each one that the lost
  *     agent has reported. But a rank of it that died of SIGKILL up to half a second before the last
  *     sign of life was lost with it, and the span begins there. Peers may notice the end of a rank

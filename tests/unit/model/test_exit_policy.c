@@ -651,26 +651,48 @@ static void test_a_silent_failure_near_a_loss(void **state)
     end(&f);
 }
 
-/* Its peers would wait first, so a rank that ends soon after it may have had another reason. */
+/* Its peers would wait first, so a rank that ends soon after it may have had another reason. All
+ * the same the loss decides the status. */
 static void test_a_failure_after_a_host_fell_silent(void **state)
 {
     (void)state;
-    static const enum symptom_kind said[] = {SYMPTOM_NONE, SYMPTOM_LOST};
-    for (int i = 0; i < 2; i++) {
-        struct fixture f = near_a_loss(0, 112.6, said[i], 10, true);
-        exit_policy_verdict(f.policy, &f.verdict);
-        assert_int_equal(f.verdict.cause, CAUSE_NODE_LOST);
-        assert_non_null(strstr(f.verdict.explanation, C_LOST "; rank 0 exited with code 122 after "
-                                                             "that, perhaps for another reason"));
+    static const enum exit_rule rules[] = {EXIT_FIRST, EXIT_MAX, EXIT_RANK0};
+    for (int i = 0; i < 3; i++) {
+        struct fixture f = begin(rules[i]);
+        ends_about(&f, 1, 1, 0, 112.7);
+        ends_about(&f, 0, 122, 0, 112.6);
+        c_is_lost(&f, true);
+        expect(&f, 121, CAUSE_NODE_LOST, -1,
+               C_LOST "; rank 0 exited with code 122 after that, perhaps for another reason");
         assert_true(f.verdict.tie);
-        assert_int_equal(exit_policy_role(f.policy, 0), ROLE_FAILED);
+        assert_int_equal(exit_policy_role(f.policy, 0), ROLE_CONSEQUENCE);
         end(&f);
     }
-    struct fixture f =
-        near_a_loss(0, 112.6, SYMPTOM_TIMEOUT, 112, true); /* it says that it waited */
-    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
-    assert_false(f.verdict.tie);
+    struct fixture f = near_a_loss(0, 112.6, SYMPTOM_LOST, 10, true);
+    expect(&f, 122, CAUSE_NODE_LOST, -1,
+           C_LOST "; rank 0 exited with code 122 after that, perhaps for another reason; exit "
+                  "status 122 is the highest, that of rank 0");
+    assert_true(f.verdict.tie);
     end(&f);
+    static const struct {
+        int signal;
+        double ms;
+        enum symptom_kind said;
+        double said_ms;
+    } others[] = {
+        {0, 112.6, SYMPTOM_TIMEOUT, 11}, /* it says that it waited */
+        {0, 150, SYMPTOM_LOST, 113},     /* or that it noticed something later */
+        {0, 300.1, SYMPTOM_NONE, 0},     /* we have ended it */
+        {SIGSEGV, 112.6, SYMPTOM_NONE, 0},
+    };
+    for (int i = 0; i < 4; i++) {
+        f = near_a_loss(others[i].signal, others[i].ms, others[i].said, others[i].said_ms, true);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.cause, CAUSE_NODE_LOST);
+        assert_false(f.verdict.tie);
+        assert_null(strstr(f.verdict.explanation, "another reason"));
+        end(&f);
+    }
 }
 
 /* Something kills all processes of a host. A peer notices that before the agent sees an end. */
