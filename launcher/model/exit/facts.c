@@ -9,9 +9,6 @@
 #include "base/status.h"
 
 #define NODE_FALL_NS (INT64_C(500) * 1000000)
-#define REAP_LATE_NS (INT64_C(100) * 1000000) /* an agent on a busy machine sees an end later */
-
-#define ERROR_WITHIN_NS (INT64_C(60) * 1000000000) /* who raises an exception may end later */
 
 static const struct exit_loss not_lost = {.by_ns = EXIT_NEVER};
 
@@ -87,7 +84,7 @@ static int64_t onset_ns(const struct exit_facts *f, int node)
     const struct plan_node *place = &f->plan->nodes[node];
     for (int i = 0; i < place->local_size; i++) {
         int rank = place->ranks[i];
-        int64_t fell_ns = f->ranks[rank].when_ns - REAP_LATE_NS;
+        int64_t fell_ns = f->ranks[rank].when_ns - EXIT_LATE_NS;
         if (fell_ns < onset && fell_with_node(f, rank))
             onset = fell_ns;
     }
@@ -97,7 +94,7 @@ static int64_t onset_ns(const struct exit_facts *f, int node)
 /* The agent may not have seen the last ends of its ranks, and their peers may have noticed them. */
 static int64_t unseen_onset_ns(const struct exit_facts *f, int node)
 {
-    int64_t onset = onset_ns(f, node), unseen = alive_ns(&f->nodes[node]) - REAP_LATE_NS;
+    int64_t onset = onset_ns(f, node), unseen = alive_ns(&f->nodes[node]) - EXIT_LATE_NS;
     const struct plan_node *place = &f->plan->nodes[node];
     for (int i = 0; i < place->local_size && !f->nodes[node].loss.silent; i++)
         if (f->ranks[place->ranks[i]].fact == FACT_STARTED)
@@ -111,7 +108,7 @@ static enum exit_order order_of(const struct exit_facts *f, int64_t when_ns, int
     const struct exit_loss *loss = &f->nodes[node].loss;
     if (when_ns + doubt_ns + loss->uncertainty_ns < onset)
         return EXIT_BEFORE;
-    return when_ns - doubt_ns - REAP_LATE_NS > loss->by_ns ? EXIT_AFTER : EXIT_UNORDERED;
+    return when_ns - doubt_ns - EXIT_LATE_NS > loss->by_ns ? EXIT_AFTER : EXIT_UNORDERED;
 }
 
 static enum exit_order order_of_error(const struct exit_facts *f, int rank, int node)
@@ -209,7 +206,7 @@ static bool may_have_erred_before(const struct exit_facts *f, int rank, int node
     const struct exit_record *record = &f->ranks[rank];
     bool clean = exit_record_ended(record) && !exit_record_failed(record);
     return f->said[rank].kind == SYMPTOM_OWN && !clean &&
-           onset_ns(f, node) - f->said[rank].when_ns <= ERROR_WITHIN_NS &&
+           onset_ns(f, node) - f->said[rank].when_ns <= EXIT_ERROR_NS &&
            order_of_error(f, rank, node) != EXIT_AFTER;
 }
 
@@ -324,7 +321,7 @@ static bool is_tied(const struct exit_facts *f, int rank, int first, const int64
     /* an agent on a busy machine sees an end later, and an end for a reason of its own comes first
      */
     bool stronger = exit_record_grade(a) > 1 && exit_record_grade(b) < 2;
-    int64_t late_ns = stronger && node != f->plan->ranks[first].node ? REAP_LATE_NS : 0;
+    int64_t late_ns = stronger && node != f->plan->ranks[first].node ? EXIT_LATE_NS : 0;
     return a->when_ns == node_first_ns[node] &&
            a->when_ns - b->when_ns <= a->uncertainty_ns + b->uncertainty_ns + late_ns;
 }

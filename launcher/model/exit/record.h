@@ -65,6 +65,11 @@ int exit_record_status(const struct exit_record *record);
 int exit_record_grade(const struct exit_record *record);
 const char *exit_record_grade_reason(const struct exit_record *record); /* "it crashed" */
 
+/* A process ends later than its connections, and an agent on a busy machine sees that later. */
+#define EXIT_LATE_NS (INT64_C(100) * 1000000)
+/* An error of a rank is not the reason of what happens later than this. */
+#define EXIT_ERROR_NS (INT64_C(60) * 1000000000)
+
 /* "rank 3 was killed by SIGSEGV (core dumped)" */
 void exit_record_describe(const struct exit_record *record, int rank, struct buf *out);
 

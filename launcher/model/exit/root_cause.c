@@ -4,12 +4,9 @@
 #include <string.h>
 
 #define SECOND_NS INT64_C(1000000000)
-#define ERROR_WITHIN_NS (60 * SECOND_NS)
 #define EXIT_WITHIN_NS (5 * SECOND_NS)
 #define TIMEOUT_WITHIN_NS (35 * 60 * SECOND_NS) /* Gloo in torch.distributed waits 30 minutes */
 #define READING_NS (SECOND_NS / 1000) /* the agent may read two streams in the wrong order */
-/* A process ends later than its connections, and its agent sees that later. */
-#define EXIT_LATE_NS (SECOND_NS / 10)
 
 /* Something that a rank did. */
 struct moment {
@@ -116,7 +113,7 @@ static bool explains_error(const struct root_cause_search *s)
 {
     struct moment error = {&s->ranks[s->best], s->best_symptom.when_ns};
     return surely_before(error, s->earliest) && surely_before(error, s->blamed) &&
-           is_recent(s, error.when_ns, ERROR_WITHIN_NS);
+           is_recent(s, error.when_ns, EXIT_ERROR_NS);
 }
 
 static bool explains_exit(const struct root_cause_search *s)
