@@ -70,6 +70,18 @@ static void note_clean(struct root_cause_search *s, int seat)
         *found = *found == -1 && rank->app == first->app ? seat : -2;
 }
 
+/* Not later than an agent may be. */
+static bool is_near(const struct root_cause_rank *rank, int64_t when_ns, struct moment than)
+{
+    return when_ns - than.when_ns <= EXIT_LATE_NS + doubt_ns(rank, than.rank);
+}
+
+static bool ended_near(const struct root_cause_search *s, const struct root_cause_rank *rank)
+{
+    struct moment first = {s->blamed.rank, s->blamed.rank->ended_ns};
+    return rank->ended && !rank->ended_by_us && is_near(rank, rank->ended_ns, first);
+}
+
 static void look_at(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat];
@@ -173,15 +185,16 @@ static struct witnesses hear_all(const struct root_cause_rank *ranks, int count,
     return w;
 }
 
-/* It failed without a word, or wrote an error of its own before the first exit blamed a peer. */
+/* It failed without a word near the first exit, or wrote an error of its own before the first exit
+ * blamed a peer. */
 static bool is_suspect(const struct root_cause_search *s, const struct root_cause_rank *rank)
 {
     if (!rank->took_part || rank->app != s->blamed.rank->app)
         return false;
     struct symptom symptom = read_whole(rank);
     if (symptom.kind == SYMPTOM_OWN)
-        return symptom.when_ns - s->blamed.when_ns <= EXIT_LATE_NS + doubt_ns(rank, s->blamed.rank);
-    return symptom.kind == SYMPTOM_NONE && rank->ended && rank->may_follow && !rank->ended_by_us;
+        return is_near(rank, symptom.when_ns, s->blamed);
+    return symptom.kind == SYMPTOM_NONE && rank->may_follow && ended_near(s, rank);
 }
 
 /* The rank that the others name has blamed no peer, and there is no other suspect. */
@@ -221,9 +234,7 @@ static int find_crash(const struct root_cause_search *s, int count)
     int found = -1;
     for (int seat = 0; seat < count; seat++) {
         const struct root_cause_rank *rank = &s->ranks[seat];
-        if (rank->took_part && crashed(rank) &&
-            rank->ended_ns - s->blamed.rank->ended_ns <=
-                EXIT_LATE_NS + doubt_ns(rank, s->blamed.rank) &&
+        if (rank->took_part && crashed(rank) && ended_near(s, rank) &&
             (found < 0 || rank->ended_ns < s->ranks[found].ended_ns))
             found = seat;
     }

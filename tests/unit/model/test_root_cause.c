@@ -337,22 +337,24 @@ static void a_rank_that_the_others_name(void **state)
     f.ranks[2].took_part = false;
     cannot_tell(&f);
     f = failed_job(LEFT); /* another one failed without a word, and may have been first */
-    exits(&f, 3, 1, 1500);
+    exits(&f, 3, 1, 1112);
     cannot_tell(&f);
     f = failed_job(LEFT); /* or wrote an error, which its agent may read 0.1 s late */
     says(&f, 3, TRACE "ValueError: bad row\n", 1102);
     cannot_tell(&f);
-    f = failed_job(LEFT); /* not so much later, or by hvdrun, or with 0, or of another program */
+    f = failed_job(LEFT); /* not so much later */
     says(&f, 3, TRACE "ValueError: bad row\n", 1103);
     exits(&f, 3, 143, 4000);
-    f.ranks[3].ended_by_us = true;
-    exits(&f, 1, 0, 1500);
-    f.ranks[4].app = 1;
-    exits(&f, 4, 1, 1500);
+    exits(&f, 1, 1, 1111);
     leaves(&f, 2, true);
-    f = failed_job(LEFT); /* a crash so late is no cause */
-    exits(&f, 3, 1, 1500);
-    f.ranks[3].may_follow = false;
+    f = failed_job(LEFT); /* or by hvdrun, or with 0, or of another program or an earlier epoch */
+    exits(&f, 1, 0, 1100);
+    f.ranks[3].ended_by_us = true;
+    exits(&f, 3, 143, 1100);
+    f.ranks[4].app = 1;
+    exits(&f, 4, 1, 1100);
+    f.ranks[5].took_part = false;
+    exits(&f, 5, 1, 1100);
     leaves(&f, 2, true);
     f = failed_job(LEFT); /* the named one may fail without a word, or with an error */
     says(&f, 2, TRACE "ValueError: bad row\n", 1001);
