@@ -225,7 +225,7 @@ static int find_left(const struct root_cause_search *s, int count, const struct 
 
 static bool crashed(const struct root_cause_rank *rank)
 {
-    return rank->ended && !rank->clean && !rank->may_follow && !rank->ended_by_us;
+    return !rank->clean && !rank->may_follow;
 }
 
 /* The seat of the first rank that crashed near the first exit; -1: none. */

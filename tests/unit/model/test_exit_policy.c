@@ -661,6 +661,7 @@ static void test_a_failure_after_a_host_fell_silent(void **state)
         struct fixture f = begin(rules[i]);
         ends_about(&f, 1, 1, 0, 112.7);
         ends_about(&f, 0, 122, 0, 112.6);
+        ends_about(&f, 3, 0, 0, 112.55);
         c_is_lost(&f, true);
         expect(&f, 121, CAUSE_NODE_LOST, -1,
                C_LOST "; rank 0 exited with code 122 after that, perhaps for another reason");
@@ -673,6 +674,12 @@ static void test_a_failure_after_a_host_fell_silent(void **state)
            C_LOST "; rank 0 exited with code 122 after that, perhaps for another reason; exit "
                   "status 122 is the highest, that of rank 0");
     assert_true(f.verdict.tie);
+    end(&f);
+    f = begin(EXIT_FIRST); /* the exit may have been first, but its peer crashed after it */
+    ends_about(&f, 3, 1, 0, 112.4);
+    ends_about(&f, 0, 0, SIGSEGV, 112.9);
+    c_is_lost(&f, true);
+    expect(&f, 121, CAUSE_NODE_LOST, -1, C_LOST);
     end(&f);
     static const struct {
         int signal;
