@@ -291,8 +291,9 @@ static void driver_connects(struct world *world, int place)
         send_direct(world, DRIVER, place, LEFT, NULL);
 }
 
-/* Nobody before the tree begins: the order then would end what an earlier one has connected. And
- * not before all below it have what was sent: the agent above may still pass on some of that. */
+/* As try_again() in tree_driver.c for an agent whose parent was silent. Nobody before the tree
+ * begins: the order then would end what an earlier one has connected. And not before all below it
+ * have what was sent: the agent above may still pass on some of that. */
 static void join_again(struct world *world, int place)
 {
     int above = tree_parent(shape_of(world), place);

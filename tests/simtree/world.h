@@ -19,10 +19,12 @@
  * way may be given up. In another one, the only faults are connections between agents; then no
  * result may take half of --hang-timeout.
  *
- * The outbox, the parcels and the routes are the driver's own. Not simulated: TLS, TREE_OPEN,
- * connections that take long, and bodies of frames; that an agent which was late connects again,
- * and how often; that no way is blamed for an agent that seems silent, or while a job ends; answers
- * without data.
+ * The outbox, the parcels and the routes are the driver's own. When an agent connects again is not:
+ * world.c has a copy of what tree_driver.c does, and only the unit test of that file guards it.
+ *
+ * Not simulated: TLS, TREE_OPEN, connections that take long, and bodies of frames; that an agent
+ * which was late connects again, and how often; that no way is blamed for an agent that seems
+ * silent, or while a job ends; answers without data.
  */
 #pragma once
 
