@@ -62,7 +62,7 @@ struct exit_error {
 struct exit_error exit_facts_error_before(const struct exit_facts *facts, int node);
 
 /* The first rank that ended after this node fell silent, and does not say that this was why; -1:
- * none. Who waits for a silent host waits long, so it may have had another reason. */
+ * none. A rank that waits for a silent host waits long, so it may have had another reason. */
 int exit_facts_doubtful_after(const struct exit_facts *facts, int node);
 
 /* The end of a rank, compared with the loss of a node. */

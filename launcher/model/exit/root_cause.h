@@ -23,8 +23,8 @@
  *   counts.
  * - LEFT: none of these. A rank that ends with sys.exit() shuts its library down first, so that
  *   its peers fail and exit before it. It is the rank that all peers name that name one. It has
- *   blamed no peer itself. No other rank of its app has failed on its own without a word. None
- *   wrote an error of its own before the first exit blamed a peer, or up to 0.1 s later. If they
+ *   blamed no peer itself. No other rank of its app has failed on its own without a word, up to
+ *   0.1 s after the first exit. None wrote an error of its own up to 0.1 s after the blame. If they
  *   name none, it is the only rank of its app that has not blamed a peer. It must have exited with
  *   a code other than 0, and not because of hvdrun. Each peer that is blamed must be a rank for
  *   sure. If a rank says that a peer has shut its library down in good order, any end will do, or
