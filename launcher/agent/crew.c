@@ -11,6 +11,7 @@
 #include "agent/ending.h"
 #include "agent/post.h"
 #include "agent/worker.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/map.h"
 #include "base/mem.h"
@@ -69,7 +70,6 @@ struct crew {
     bool started; /* START has come */
     bool stopped; /* the end has begun: nothing more is spawned */
     bool paused;
-    bool ended, failed; /* a worker has ended; it was bad */
 };
 
 static struct worker *by_seat_find(const struct crew *crew, uint32_t seat)
@@ -287,9 +287,7 @@ static struct worker *running_worker(const struct crew *crew, pid_t pid)
     return worker != NULL && worker->state == WORKER_RUNNING ? worker : NULL;
 }
 
-/* A rank closes its connections before it can be waited for. A peer may notice that in between, and
- * end before it. So both have the time of the first one: nobody can tell which began. */
-static void note_ends(struct crew *crew, int64_t when_ns)
+void crew_note_ends(struct crew *crew, int64_t when_ns)
 {
     for (int i = 0; i < crew->spawned; i++) {
         struct worker *worker = &crew->workers[i];
@@ -298,11 +296,19 @@ static void note_ends(struct crew *crew, int64_t when_ns)
     }
 }
 
-bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
+/* What hvdrun has ended is no failure, and its exit with 0 is no success. */
+static enum crew_end end_of(const struct crew *crew, const struct worker *worker)
+{
+    if (crew->stopped || worker->end != NULL)
+        return CREW_END_ASKED;
+    return worker->bad ? CREW_END_FAILURE : CREW_END_SUCCESS;
+}
+
+enum crew_end crew_exited(struct crew *crew, const struct reaper_exit *exit, bool failed)
 {
     struct worker *worker = running_worker(crew, exit->pid);
     if (worker == NULL)
-        return false;
+        return CREW_END_NONE;
     int index = (int)(worker - crew->workers);
     int code = WIFSIGNALED(exit->wait_status) ? 0 : WEXITSTATUS(exit->wait_status);
     int signal = WIFSIGNALED(exit->wait_status) ? WTERMSIG(exit->wait_status) : 0;
@@ -312,20 +318,17 @@ bool crew_exited(struct crew *crew, const struct reaper_exit *exit)
     crew_progress_ended(crew->progress, worker->seat);
     if (crew->setup.mpi != NULL)
         mpi_world_collect(crew->setup.mpi, index);
-    if (crew->failed && exit->wait_status != 0)
-        worker->ends_ns = 0; /* failures keep their order */
-    worker_exited(worker, exit, oom);
-    if ((!crew->ended || (worker->bad && !crew->failed)) && !crew->stopped)
-        note_ends(crew, exit->when_ns);
-    crew->ended = true;
-    crew->failed = crew->failed || worker->bad;
+    bool ordered = failed && exit->wait_status != 0; /* failures keep their order */
+    worker_exited(worker, exit, oom, ordered);
     if (crew->setup.mpi != NULL)
         mpi_world_exited(crew->setup.mpi, index, code, signal);
-    return true;
+    return end_of(crew, worker);
 }
 
 void crew_stop(struct crew *crew)
 {
+    if (!crew->stopped)
+        crew_note_ends(crew, clock_mono_ns()); /* they do not end because of us */
     crew->stopped = true;
     drop_starting(crew);
     for (int i = 0; i < crew->spawned; i++)

@@ -16,14 +16,22 @@
 
 struct crew;
 
+/* How a worker has ended. ASKED: hvdrun wanted that. NONE: it is none of this crew. */
+enum crew_end { CREW_END_NONE, CREW_END_ASKED, CREW_END_SUCCESS, CREW_END_FAILURE };
+
 /* Takes `prepare` and sends READY; READY says it when the crew cannot start. */
 struct crew *crew_create(const struct crew_config *config, Hvdrun__Prepare *prepare);
 void crew_destroy(struct crew *crew); /* the runtime folder too */
 
 /* Works once, if READY reported no problem and the end has not begun; else it does nothing. */
 void crew_start(struct crew *crew, const Hvdrun__Start *start);
-bool crew_exited(struct crew *crew, const struct reaper_exit *exit); /* false: not a worker */
-void crew_stop(struct crew *crew); /* the end has begun: spawns no more workers */
+/* `failed`: a worker of this node has failed before, in this epoch of the job. */
+enum crew_end crew_exited(struct crew *crew, const struct reaper_exit *exit, bool failed);
+/* The workers that are ending, but cannot be waited for yet, have ended at this time. Reads /proc
+ * for each worker that runs. */
+void crew_note_ends(struct crew *crew, int64_t when_ns);
+/* The end has begun: spawns no more workers. Notes which ones are ending by now. */
+void crew_stop(struct crew *crew);
 void crew_signal(struct crew *crew, int signal);
 void crew_signal_seat(struct crew *crew, uint32_t seat, int signal); /* of an unknown seat: none */
 /* The worker on this seat (-1: each) need not wait at its start any more. `continues`: it goes on;

@@ -24,6 +24,7 @@ struct crews {
     size_t count;
     struct spawners *spawners; /* NULL: none were needed, or had */
     bool paused;
+    bool succeeded, failed; /* a worker has, in this epoch of the job */
     void (*finished)(void *context);
     void *context;
 };
@@ -56,6 +57,12 @@ void crews_clear(struct crews *crews)
 {
     while (crews->count > 0)
         drop(crews, crews->count - 1);
+    crews_new_epoch(crews);
+}
+
+void crews_new_epoch(struct crews *crews)
+{
+    crews->succeeded = crews->failed = false;
 }
 
 /* Others may still be connected with the worlds of a static job: the driver says when one goes. */
@@ -111,6 +118,7 @@ struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__
     prepare_start(crews, config, prepare->n_workers);
     struct crew *crew = crew_create(config, prepare);
     crew_pause(crew, crews->paused);
+    crews->succeeded = false; /* a newcomer may take that seat: the driver forgets who had it */
     MEM_ADD(crews->list, crews->count) = crew;
     return crew;
 }
@@ -138,12 +146,30 @@ bool crews_is_newer(const struct crews *crews, uint32_t epoch)
     return crews->count == 0 || epoch > crew_epoch(crews->list[crews->count - 1]);
 }
 
+/* A worker closes its connections before it can be waited for. A peer may notice that in between,
+ * and end before it. So both have the time of the first one: nobody can tell which began.
+ *
+ * That matters for the first failure of an epoch, and for the first success before that. Of two
+ * successes, the driver takes none for the cause. So a look at all workers is rare, however many
+ * end at once. */
+static void note_end(struct crews *crews, bool *before, int64_t when_ns)
+{
+    bool first = !crews->failed && !*before;
+    *before = true;
+    for (size_t i = 0; i < crews->count && first; i++)
+        crew_note_ends(crews->list[i], when_ns);
+}
+
 bool crews_exited(struct crews *crews, const struct reaper_exit *exit)
 {
-    bool ours = false;
-    for (size_t i = 0; i < crews->count && !ours; i++)
-        ours = crew_exited(crews->list[i], exit);
-    return ours;
+    enum crew_end end = CREW_END_NONE;
+    for (size_t i = 0; i < crews->count && end == CREW_END_NONE; i++)
+        end = crew_exited(crews->list[i], exit, crews->failed);
+    if (end == CREW_END_SUCCESS)
+        note_end(crews, &crews->succeeded, exit->when_ns);
+    else if (end == CREW_END_FAILURE)
+        note_end(crews, &crews->failed, exit->when_ns);
+    return end != CREW_END_NONE;
 }
 
 void crews_stop(struct crews *crews)

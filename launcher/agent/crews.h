@@ -23,6 +23,9 @@ void crews_destroy(struct crews *crews);
 size_t crews_make_way(struct crews *crews);
 void crews_clear(struct crews *crews); /* destroys all of them: no process of them runs */
 
+/* What ended before has nothing to do with what happens from now on. */
+void crews_new_epoch(struct crews *crews);
+
 /* Takes `prepare`; fills in `config->finished` and its context. The epoch must be newer than all
  * others. */
 struct crew *crews_add(struct crews *crews, struct crew_config *config, Hvdrun__Prepare *prepare);

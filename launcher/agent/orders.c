@@ -86,6 +86,7 @@ static void node_epoch(struct agent *agent, const struct frame_header *header, c
 {
     (void)body;
     agent->post.epoch = header->epoch;
+    crews_new_epoch(agent->crews);
     agent_parts_epoch(agent, header->epoch);
 }
 

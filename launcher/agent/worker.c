@@ -349,7 +349,7 @@ bool worker_end_early(struct worker *worker, const struct spawner *spawner, int 
     return true;
 }
 
-void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom)
+void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom, bool ordered)
 {
     AUTO_BUF struct buf account = BUF_INIT(ERROR_FILE_MAX);
     int status = exit->wait_status;
@@ -358,7 +358,9 @@ void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool o
     message.signaled = WIFSIGNALED(status);
     message.code = WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
     message.core = WIFSIGNALED(status) && WCOREDUMP(status);
-    message.when_ns = (uint64_t)(worker->ends_ns > 0 ? worker->ends_ns : exit->when_ns);
+    bool sooner = worker->ends_ns > 0 && !ordered;
+    message.when_ns = (uint64_t)(sooner ? worker->ends_ns : exit->when_ns);
+    message.ending_ns = (uint64_t)worker->ends_ns;
     message.oom = oom;
     message.user_us =
         (uint64_t)exit->usage.ru_utime.tv_sec * 1000000 + (uint64_t)exit->usage.ru_utime.tv_usec;

@@ -156,7 +156,8 @@ void worker_watch_exit(struct worker *worker, void (*ready)(void *context, int w
 /* The start failed before it was tried: reported like a failed start. */
 void worker_fail(struct worker *worker, const struct error *err);
 
-void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom);
+/* `ordered`: its time is that of its end, although it was seen to end before. */
+void worker_exited(struct worker *worker, const struct reaper_exit *exit, bool oom, bool ordered);
 void worker_signal(struct worker *worker, int signal); /* to its whole process group */
 void worker_signal_pending(struct worker *worker);     /* those that came before it was RUNNING */
 /* Ends it alone, as worker_end_begin() says. `paused`: the job is suspended. */

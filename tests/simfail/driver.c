@@ -97,6 +97,8 @@ static void describe(const struct world *world, struct root_cause_rank ranks[RAN
             .clean = record->exited && !record->event.signaled && record->event.code == 0,
             .may_follow = record->exited && may_follow(&record->event),
             .ended_ns = record->event.when_ns,
+            .ending_ns =
+                record->event.ending_ns != 0 ? record->event.ending_ns : record->event.when_ns,
             .tail = &record->tail};
     }
 }
@@ -172,9 +174,12 @@ static void take_exit(struct world *world, const struct news *news)
                                         .signaled = news->signaled,
                                         .code = news->code,
                                         .when_ns = news->stamp_ns,
+                                        .ending_ns = news->ending_ns,
                                         .uncertainty_ns = doubt_of(world, news->host)};
+    record->event.when_ns = exit_event_time(&record->event);
     int64_t killed_ns = driver->hosts[news->host].killed_ns;
-    record->by_us = killed_ns != 0 && news->stamp_ns > killed_ns;
+    record->by_us =
+        killed_ns != 0 && exit_is_after_kill(record->event.when_ns, news->ending_ns, killed_ns);
     bool wanted = exit_policy_ended(driver->policy, FACT_EXITED, &record->event, NULL);
     if (driver->first >= 0 && news->rank != driver->first && came(world, news->rank))
         stop_waiting(world);
@@ -352,6 +357,16 @@ static bool all_fail_after(const struct world *world, int host)
     return true;
 }
 
+/* Then the driver does not wait for another cause: root_cause_came(). */
+static bool another_exited_clean(const struct world *world, int than)
+{
+    for (int i = 0; i < world->rank_count; i++)
+        if (i != than && world->driver.ranks[i].exited &&
+            !may_follow(&world->driver.ranks[i].event) && !world->driver.ranks[i].event.signaled)
+            return true;
+    return false;
+}
+
 /* hvdrun has all that it needs to name the rank with its status, or the host without a doubt. */
 static bool is_clear(const struct world *world)
 {
@@ -361,7 +376,8 @@ static bool is_clear(const struct world *world)
     if (world->handled)
         return all_fail_after(world, truth->host);
     return truth->reason == REASON_LEAVE
-               ? truth->names && truth->stay_ns < 2 * SECOND
+               ? truth->names && truth->stay_ns < 2 * SECOND &&
+                     !another_exited_clean(world, truth->rank)
                : (truth->reason == REASON_AGENT || truth->reason == REASON_RESET) &&
                      truth->blames != NULL;
 }
@@ -389,7 +405,8 @@ void driver_judge(struct world *world, struct outcome *out)
     if (world->tell)
         printf("%s; rank %d, host %d, status %d%s%s\n", verdict.explanation, named.rank, named.host,
                named.status, named.doubt ? ", with a doubt" : "", named.likely ? ", likely" : "");
-    bool success = verdict.cause == CAUSE_NONE && first->code == 0 && second->code == 0;
+    bool all_well = first->code == 0 && (!second->began || second->code == 0);
+    bool success = verdict.cause == CAUSE_NONE && all_well;
     out->right = success || is_named(world, first, &named);
     out->doubt = named.doubt;
     if (first->rank >= 0 && !world->driver.ranks[first->rank].exited)

@@ -22,11 +22,12 @@ struct place {
     int64_t skew_ns, uncertainty_ns; /* of its clock, as the driver converts it */
     int64_t link_ns;                 /* when the last news of it arrives */
     int64_t stamp_ns;                /* the last time that its agent wrote down, by its clock */
-    int64_t reap_ns;    /* when it sees the last end of a rank: it sees them in order */
-    int64_t dead_ns;    /* of the agent; NEVER */
-    int64_t stopped_ns; /* NEVER */
-    bool silent;        /* nobody is told of its death */
-    bool killing;       /* its agent ends the ranks */
+    int64_t reap_ns;        /* when it sees the last end of a rank: it sees them in order */
+    int64_t dead_ns;        /* of the agent; NEVER */
+    int64_t stopped_ns;     /* NEVER */
+    bool silent;            /* nobody is told of its death */
+    bool killing;           /* its agent ends the ranks */
+    bool succeeded, failed; /* a rank has, as its agent knows */
 };
 
 struct rank {
@@ -34,7 +35,10 @@ struct rank {
     bool ended, reaped, failing; /* failing: it has noticed that a peer has gone */
     bool signaled;
     int code;
-    char text[200]; /* that it has written, and its agent has not read */
+    bool blames;         /* it has written that a peer has gone */
+    int64_t waitable_ns; /* its connections have ended before that */
+    int64_t ending_ns;   /* its agent saw then that it was ending; 0: it did not */
+    char text[200];      /* that it has written, and its agent has not read */
 };
 
 /* The true cause. */
@@ -55,7 +59,7 @@ enum news_kind { NEWS_BEAT, NEWS_OUTPUT, NEWS_EXITED, NEWS_FINISHED, NEWS_KILLIN
 struct news {
     enum news_kind kind;
     int host, rank;
-    int64_t stamp_ns;
+    int64_t stamp_ns, ending_ns;
     bool signaled;
     int code;
     char text[200];

@@ -80,19 +80,51 @@ static void end_in(struct world *world, int number, int64_t after_ns, bool signa
     agenda_add(&world->agenda, world->now_ns + after_ns, EVENT_END, number);
 }
 
-static void ends(struct world *world, int number)
+/* From when the connections of a rank end until it can be waited for. */
+static int64_t leave_time(struct world *world)
+{
+    return rng_chance(&world->rng, 30) ? world_slow(world, 1000, 60 * MS) : 0;
+}
+
+static void ends(struct world *world, int number, int64_t leave_ns)
 {
     struct rank *rank = &world->ranks[number];
     for (int i = 0; i < world->truth_count; i++)
         if (world->truths[i].rank == number && world->truths[i].end_ns == NEVER)
             world->truths[i].end_ns = world->now_ns;
     struct place *host = &world->hosts[rank->host];
-    int64_t reap_ns = world->now_ns + world_slow(world, 1000, 30 * MS);
-    host->reap_ns = reap_ns > host->reap_ns ? reap_ns : host->reap_ns;
+    rank->waitable_ns = world->now_ns + leave_ns;
+    int64_t reap_ns = rank->waitable_ns + world_slow(world, 1000, 30 * MS);
+    reap_ns = reap_ns > host->reap_ns ? reap_ns : host->reap_ns;
+    if (leave_ns == 0)
+        host->reap_ns = reap_ns;
     rank->ended = true;
     if (world->tell)
         printf("%12.6f rank %d ends\n", (double)world->now_ns / 1e9, number);
-    agenda_add(&world->agenda, host->reap_ns, EVENT_REAP, number);
+    agenda_add(&world->agenda, reap_ns, EVENT_REAP, number);
+}
+
+static void look(struct world *world, int host, int64_t stamp_ns)
+{
+    for (int i = 0; i < world->rank_count && world->lie != LIE_BLIND; i++) {
+        struct rank *rank = &world->ranks[i];
+        if (rank->host == host && rank->ended && !rank->reaped && rank->ending_ns == 0)
+            rank->ending_ns = stamp_ns;
+    }
+}
+
+/* The agent looks which ranks are ending, at the first failure and the first success before that:
+ * agent/crews.c. */
+static void note_end(struct world *world, int number, int64_t stamp_ns)
+{
+    const struct rank *rank = &world->ranks[number];
+    struct place *host = &world->hosts[rank->host];
+    bool *before = rank->signaled || rank->code != 0 ? &host->failed : &host->succeeded;
+    if (host->killing)
+        return;
+    if (!host->failed && !*before)
+        look(world, rank->host, stamp_ns);
+    *before = true;
 }
 
 static void reap(struct world *world, int number)
@@ -102,9 +134,14 @@ static void reap(struct world *world, int number)
     if (!answers(world, rank->host) || rank->reaped)
         return;
     rank->reaped = true;
-    news.stamp_ns = stamp(world, rank->host);
     news.signaled = rank->signaled;
     news.code = rank->code;
+    news.ending_ns = rank->ending_ns;
+    news.stamp_ns = stamp(world, rank->host);
+    bool ordered = world->hosts[rank->host].failed && (rank->signaled || rank->code != 0);
+    note_end(world, number, news.stamp_ns);
+    if (rank->ending_ns != 0 && !ordered)
+        news.stamp_ns = rank->ending_ns;
     bool first = rng_chance(&world->rng, 50);
     if (first)
         send_output(world, number);
@@ -128,19 +165,52 @@ static void tell_peers(struct world *world, int which)
     }
 }
 
-/* It may call abort(), exit with what a shell makes of that, or with 1. */
+static bool somebody_has_blamed(const struct world *world)
+{
+    bool blamed = false;
+    for (int i = 0; i < world->rank_count; i++)
+        blamed = blamed || (world->ranks[i].reaped && world->ranks[i].blames);
+    return blamed;
+}
+
+/* Some peers say nothing beside others that do. After an exit with 0, nothing would tell that the
+ * first of them failed because of a peer. */
+static bool is_quiet(struct world *world, const struct truth *truth)
+{
+    bool at_once = truth->reason == REASON_CRASH || truth->reason == REASON_KILLED ||
+                   truth->reason == REASON_EXIT;
+    return truth->blames == NULL || (at_once && rng_chance(&world->rng, 20) &&
+                                     (truth->code != 0 || somebody_has_blamed(world)));
+}
+
+/* A rank leaves, and its peers do not say which one. */
+static bool has_hidden_leave(const struct world *world)
+{
+    bool has = false;
+    for (int i = 0; i < world->truth_count; i++)
+        has = has || (world->truths[i].reason == REASON_LEAVE && !world->truths[i].names);
+    return has;
+}
+
+/* It may call abort(), exit with what a shell makes of that, or with 1, or take it for the end. */
 static void notices(struct world *world, int number, const struct truth *truth)
 {
     struct rank *rank = &world->ranks[number];
     if (rank->ended || rank->failing)
         return;
     rank->failing = true;
-    bool timeout = truth->reason == REASON_POWER;
-    if (truth->blames != NULL)
+    int64_t after_ns = world_slow(world, 100000, 400 * MS);
+    if (!has_hidden_leave(world) && rng_chance(&world->rng, 10)) {
+        end_in(world, number, after_ns, false, 0);
+        return;
+    }
+    bool timeout = truth->reason == REASON_POWER, quiet = is_quiet(world, truth);
+    rank->blames = !quiet;
+    if (!quiet)
         writes(world, number, timeout ? TIMED_OUT : truth->blames, truth->rank);
     int how = rng_below(&world->rng, 8);
-    bool alike = truth->blames == NULL && (truth->reason == REASON_EXIT || world->truth_count > 1);
-    end_in(world, number, (alike ? 100 * MS : 0) + world_slow(world, 100000, 400 * MS), how == 0,
+    bool alike = quiet && (truth->reason == REASON_EXIT || world->truth_count > 1);
+    end_in(world, number, (alike ? 100 * MS : 0) + after_ns, how == 0,
            how == 0   ? SIGABRT
            : how == 1 ? 134
                       : 1);
@@ -213,12 +283,20 @@ static void begin_host(struct world *world, struct truth *truth)
     }
 }
 
+static bool has_ranks(const struct world *world, int host)
+{
+    bool has = false;
+    for (int i = 0; i < world->rank_count; i++)
+        has = has || (world->ranks[i].host == host && !world->ranks[i].ended);
+    return has;
+}
+
 static void begin(struct world *world, int which)
 {
     struct truth *truth = &world->truths[which];
     bool there = truth->rank >= 0
                      ? !world->ranks[truth->rank].ended && !world->ranks[truth->rank].failing
-                     : answers(world, truth->host);
+                     : answers(world, truth->host) && has_ranks(world, truth->host);
     truth->began = there;
     truth->begin_ns = world->now_ns;
     if (!there)
@@ -241,8 +319,10 @@ static void order(struct world *world, int number)
     if (host->killing || !answers(world, number))
         return;
     host->killing = true;
+    look(world, number, stamp(world, number));
     for (int i = 0; i < world->rank_count; i++)
-        if (world->ranks[i].host == number && world->ranks[i].ended)
+        if (world->ranks[i].host == number && world->ranks[i].ended &&
+            world->ranks[i].waitable_ns <= world->now_ns)
             reap(world, i);
     news.stamp_ns = stamp(world, number);
     send(world, &news);
@@ -258,7 +338,7 @@ static void killed(struct world *world, int number)
         return;
     world->ranks[number].signaled = true;
     world->ranks[number].code = SIGKILL;
-    ends(world, number);
+    ends(world, number, 0); /* else its agent may be killed first, and say nothing */
 }
 
 static void terminated(struct world *world, int number)
@@ -268,7 +348,7 @@ static void terminated(struct world *world, int number)
     int how = rng_below(&world->rng, 8);
     world->ranks[number].signaled = how > 1;
     world->ranks[number].code = how > 1 ? SIGTERM : how == 1 ? 143 : 1;
-    ends(world, number);
+    ends(world, number, leave_time(world));
 }
 
 static void beat(struct world *world, int host)
@@ -301,7 +381,7 @@ static void happen(struct world *world, const struct event *event)
     case EVENT_ERROR: writes(world, who, HANDLED, 7); break;
     case EVENT_END:
         if (!world->ranks[who].ended)
-            ends(world, who);
+            ends(world, who, leave_time(world));
         break;
     case EVENT_KILL: killed(world, who); break;
     case EVENT_TERM: terminated(world, who); break;
@@ -400,6 +480,22 @@ static void pick_handled(struct world *world, uint64_t seed, int64_t begin_ns)
                rng_below(&rng, world->rank_count));
 }
 
+/* A rank may be done before the first reason. The reasons are no other ones because of that. */
+static void pick_bystander(struct world *world, int64_t begin_ns)
+{
+    int rank = rng_below(&world->rng, world->rank_count);
+    bool there = rng_chance(&world->rng, 20) && !has_hidden_leave(world);
+    for (int i = 0; i < world->truth_count; i++) {
+        const struct truth *truth = &world->truths[i];
+        bool on_host = truth->rank < 0 && world->ranks[rank].host == truth->host;
+        there = there && rank != truth->rank && !on_host;
+    }
+    if (!there)
+        return;
+    agenda_add(&world->agenda, begin_ns - rng_between(&world->rng, MS, 4 * SECOND), EVENT_END,
+               rank);
+}
+
 static void open_world(struct world *world, uint64_t seed)
 {
     world->rng = rng_stream(seed, 1);
@@ -414,6 +510,7 @@ static void open_world(struct world *world, uint64_t seed)
         agenda_add(&world->agenda, begin_ns + world_slow(world, 10000, 3 * SECOND), EVENT_REASON,
                    1);
     }
+    pick_bystander(world, begin_ns);
     if (rng_chance(&world->rng, 30)) {
         world->stall_ns = begin_ns + rng_between(&world->rng, -SECOND, SECOND);
         world->stall_end_ns = world->stall_ns + world_slow(world, MS, 2 * SECOND);

@@ -12,6 +12,9 @@
  * In some schedules, a rank writes an error and goes on, and a host is lost at any time after that.
  * If all failures are surely after the loss, the verdict must name the host, with its status.
  *
+ * Some peers exit with 0, and some say nothing beside others that do. In some jobs a rank is done
+ * before. A rank closes its connections before it can be waited for, and its agent may see that.
+ *
  * Some schedules have a second failure soon after the first. The verdict may name it if it was
  * complete before the first one was, or if agents may see them in either order.
  *
@@ -24,6 +27,7 @@
  * - A rank writes an error and goes on, and soon after that a rank fails, or all of a host.
  * - A rank leaves its peers, they do not say which rank it was, and soon after that a host is lost,
  * and its connections end.
+ * - A rank leaves its peers, they do not say which rank it was, and another one exits with 0.
  */
 #pragma once
 
@@ -60,7 +64,8 @@ enum reason {
     X(LIE_UNTOLD, "the policy does not learn when the agents began to kill") \
     X(LIE_HASTY, "the job ends at once when a rank blames a peer")           \
     X(LIE_FIRST, "the first exit is never a consequence")                    \
-    X(LIE_CLOSED, "an agent that is silent has closed its connection")
+    X(LIE_CLOSED, "an agent that is silent has closed its connection")       \
+    X(LIE_BLIND, "no agent looks which ranks are ending")
 
 enum lie {
 #define LIE_ENUM(name, text) name,

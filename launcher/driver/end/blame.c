@@ -35,6 +35,7 @@ static struct root_cause_rank describe(const struct job *job, const struct rank_
     rank.took_part = !rank.ended || record->ended_ns >= job->times.started_ns;
     rank.clean = rank.ended && !record->signaled && record->code == 0;
     rank.ended_ns = record->ended_ns;
+    rank.ending_ns = record->ending_ns != 0 ? record->ending_ns : record->ended_ns;
     rank.node = record->node;
     rank.app = record->app;
     rank.uncertainty_ns = node_link_uncertainty(job->nodes[record->node]);
@@ -117,18 +118,34 @@ static int own_status(const struct rank_record *record)
     return told ? 0 : record->code & 0xff;
 }
 
+/* In words that follow the error. */
+static void describe_exits(const struct job *job, int first, const struct root_cause *cause,
+                           struct buf *out)
+{
+    if (cause->early >= 0) {
+        const struct rank_record *record = &job->ranks.records[cause->early];
+        int64_t before_ns = job->ranks.records[first].ended_ns - record->ended_ns;
+        buf_printf(out, ", rank %d exited with code 0", record->rank);
+        if (before_ns < INT64_C(100000000))
+            buf_puts(out, " just before");
+        else
+            buf_printf(out, " %.1f s before", (double)before_ns / 1e9);
+    }
+    if (cause->tied >= 0)
+        buf_printf(out, ", rank %d exited with code 0 at the same time",
+                   job_seat_rank(job, cause->tied));
+}
+
 /* The verdict names a consequence, since nothing better is known. */
 static void note_unknown(const struct job *job, struct verdict *verdict,
                          const struct root_cause *cause)
 {
     size_t length = strlen(verdict->explanation);
-    char other[64] = "";
-    if (cause->tied >= 0)
-        snprintf(other, sizeof(other), ", rank %d exited with code 0 at the same time",
-                 job_seat_rank(job, cause->tied));
+    struct buf others AUTO_BUF = BUF_INIT(160);
+    describe_exits(job, verdict->seat, cause, &others);
     snprintf(verdict->explanation + length, sizeof(verdict->explanation) - length,
              "; its error is about %s%s, and hvdrun cannot tell what failed first",
-             cause->symptom.of_rank ? "another rank" : "a connection", other);
+             cause->symptom.of_rank ? "another rank" : "a connection", buf_text(&others));
 }
 
 void blame_refine(const struct job *job, struct verdict *verdict)

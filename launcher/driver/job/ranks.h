@@ -35,6 +35,7 @@ struct rank_record {
     pid_t pid;                 /* 0: never ran */
     int64_t started_ns;        /* driver's monotonic clock; 0: never */
     int64_t ended_ns;
+    int64_t ending_ns; /* its agent saw that it was ending, before it had ended; 0: it did not */
     bool signaled;
     int code; /* exit code, or signal number */
     bool core, oom, exec_failed, cut;

@@ -32,10 +32,11 @@ static int take_started(struct job *job, struct node_link *node, const struct ag
     return 0;
 }
 
-/* The kill and the exit are times of one clock. A later epoch may have begun after the kill. */
+/* A later epoch may have begun after the kill. */
 static bool is_after_kill(const struct node_link *node, const struct rank_record *record)
 {
-    return node->killed_ns >= record->started_ns && record->ended_ns > node->killed_ns;
+    return node->killed_ns >= record->started_ns &&
+           exit_is_after_kill(record->ended_ns, record->ending_ns, node->killed_ns);
 }
 
 static void record_exit(struct rank_record *record, const Hvdrun__Exited *message)
@@ -63,16 +64,20 @@ static int take_exited(struct job *job, struct node_link *node, const struct age
     if (!job_seat_is_on(job, node, message->seat))
         return -1;
     int seat = (int)message->seat;
-    struct exit_event event = {.seat = seat,
-                               .signaled = message->signaled,
-                               .code = message->code,
-                               .core = message->core,
-                               .when_ns = node_link_time(node, message->when_ns),
-                               .uncertainty_ns = node_link_uncertainty(node)};
+    struct exit_event event = {
+        .seat = seat,
+        .signaled = message->signaled,
+        .code = message->code,
+        .core = message->core,
+        .when_ns = node_link_time(node, message->when_ns),
+        .ending_ns = message->ending_ns == 0 ? 0 : node_link_time(node, message->ending_ns),
+        .uncertainty_ns = node_link_uncertainty(node)};
+    event.when_ns = exit_event_time(&event);
     bool first = rank_exited(&job->ranks, seat, event.when_ns);
     if (first) {
         struct rank_record *record = &job->ranks.records[seat];
         record_exit(record, message);
+        record->ending_ns = event.ending_ns;
         record->ended_by_us |= node->killed_ns != 0 && is_after_kill(node, record);
         events_rank(job, "worker_exit", seat);
         job_lines_rank_ended(job, seat); /* before another epoch may begin */

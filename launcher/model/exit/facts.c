@@ -159,11 +159,18 @@ static bool follows_loss(const struct exit_facts *f, int rank)
     return false;
 }
 
+/* An abort may have come before the process was ending. */
+static bool after_kill(const struct exit_record *record, const struct exit_node *node)
+{
+    return record->when_ns > node->killed_ns &&
+           exit_is_after_kill(record->when_ns, record->ending_ns, node->killed_ns);
+}
+
 /* By our kill, by the user or by what ended its node. */
 static bool was_ended(const struct exit_facts *f, int rank)
 {
     const struct exit_record *record = &f->ranks[rank];
-    return record->when_ns > node_of(f, rank)->killed_ns || after_interruption(f, record) ||
+    return after_kill(record, node_of(f, rank)) || after_interruption(f, record) ||
            fell_with_node(f, rank);
 }
 

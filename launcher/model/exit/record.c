@@ -41,6 +41,8 @@ void exit_record_merge(struct exit_record *record, enum exit_fact fact,
         record->text =
             exit_text(text, fact == FACT_NOT_EXECUTED ? EXIT_TEXT_OWN : EXIT_TEXT_FOREIGN);
     }
+    if (event->ending_ns != 0)
+        record->ending_ns = exit_time(event->ending_ns);
     if (!timed || when < record->when_ns) {
         record->when_ns = when;
         record->uncertainty_ns = event->uncertainty_ns < 0 ? 0 : exit_time(event->uncertainty_ns);
@@ -102,6 +104,17 @@ int exit_record_grade(const struct exit_record *record)
     case FACT_EXITED: break;
     }
     return 0;
+}
+
+bool exit_is_after_kill(int64_t ended_ns, int64_t ending_ns, int64_t killed_ns)
+{
+    return (ending_ns != 0 ? ending_ns : ended_ns) > killed_ns;
+}
+
+int64_t exit_event_time(const struct exit_event *event)
+{
+    bool answers_none = event->signaled && signal_grade(event->code) == 2;
+    return answers_none && event->ending_ns != 0 ? event->ending_ns : event->when_ns;
 }
 
 const char *exit_record_grade_reason(const struct exit_record *record)

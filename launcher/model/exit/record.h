@@ -10,14 +10,24 @@
 #include "base/buf.h"
 
 /* An exit as it was reported. `when_ns` is on the driver's monotonic clock; `uncertainty_ns` is how
- * far the node's clock may be off it (0 on the driver's own node). */
+ * far the node's clock may be off it (0 on the driver's own node). `ending_ns` is when its agent
+ * saw that it was ending, but could not be waited for yet; 0: it did not see that. */
 struct exit_event {
     int seat; /* in a static job the rank */
     bool signaled;
     int code; /* exit code or, when signaled, the signal */
     bool core;
-    int64_t when_ns, uncertainty_ns;
+    int64_t when_ns, ending_ns, uncertainty_ns;
 };
+
+/* What was ending before our kill reached its node is not ended by it. The times are of one clock;
+ * `ending_ns` is that of exit_event. */
+bool exit_is_after_kill(int64_t ended_ns, int64_t ending_ns, int64_t killed_ns);
+
+/* When the end counts, among others. A fault or a kill from outside (exit_record_grade() 2) answers
+ * no other end. So it counts from when its agent saw that it was ending. All others count from when
+ * they could be waited for. */
+int64_t exit_event_time(const struct exit_event *event);
 
 /* The loss of a node happened between these two times. */
 struct exit_loss {
@@ -40,7 +50,7 @@ struct exit_record {
     enum exit_fact fact;
     bool core;
     int code; /* exit code, signal, asked code, or 126/127 */
-    int64_t when_ns, uncertainty_ns;
+    int64_t when_ns, ending_ns, uncertainty_ns;
     char *text; /* owned; of an abort or a failed execution; may be NULL */
 };
 

@@ -43,7 +43,16 @@ struct root_cause_search {
     bool doubtful; /* a rank whose errors are MIXED */
     int clean;     /* exited with 0 before; -1: none, -2: several */
     int tied;      /* exited with 0 at the same time; likewise */
+    bool rival;    /* the end or the error of another one is near, and blames no peer */
 };
+
+/* It failed in an earlier epoch. In the epoch of the first exit none failed before that one. A rank
+ * that aborts the job may end much later, so the time of its error counts. */
+static bool failed_before(const struct root_cause_search *s, const struct root_cause_rank *rank)
+{
+    struct moment end = {rank, rank->ended_ns}, exit = {s->blamed.rank, s->blamed.rank->ended_ns};
+    return rank->ended && !rank->clean && surely_before(end, exit) && surely_before(end, s->blamed);
+}
 
 static struct symptom read_rank(const struct root_cause_search *s,
                                 const struct root_cause_rank *rank)
@@ -66,7 +75,8 @@ static void note_clean(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat], *first = s->blamed.rank;
     int *found = rank->ended_ns < first->ended_ns ? &s->clean : &s->tied;
-    if (rank->took_part && rank->clean && rank->ended_ns <= first->ended_ns)
+    bool counts = rank->took_part && rank->clean && !rank->ended_by_us;
+    if (counts && rank->ended_ns <= first->ended_ns)
         *found = *found == -1 && rank->app == first->app ? seat : -2;
 }
 
@@ -79,7 +89,21 @@ static bool is_near(const struct root_cause_rank *rank, int64_t when_ns, struct 
 static bool ended_near(const struct root_cause_search *s, const struct root_cause_rank *rank)
 {
     struct moment first = {s->blamed.rank, s->blamed.rank->ended_ns};
-    return rank->ended && !rank->ended_by_us && is_near(rank, rank->ended_ns, first);
+    return rank->ended && !rank->ended_by_us && is_near(rank, rank->ending_ns, first);
+}
+
+/* A failure without a word, an exit with 0 that was seen after the first exit, or an error of its
+ * own that was seen after that of the first exit. */
+static void note_rival(struct root_cause_search *s, const struct root_cause_rank *rank)
+{
+    if (!rank->took_part || failed_before(s, rank))
+        return;
+    struct symptom symptom = read_whole(rank);
+    bool early = rank->clean && rank->ended_ns <= s->blamed.rank->ended_ns;
+    if (symptom.kind == SYMPTOM_NONE && !early && ended_near(s, rank))
+        s->rival = true;
+    if (symptom.kind == SYMPTOM_OWN && is_near(rank, symptom.when_ns, s->blamed))
+        s->rival = true;
 }
 
 static void look_at(struct root_cause_search *s, int seat)
@@ -87,6 +111,7 @@ static void look_at(struct root_cause_search *s, int seat)
     const struct root_cause_rank *rank = &s->ranks[seat];
     struct symptom symptom = read_rank(s, rank);
     note_clean(s, seat);
+    note_rival(s, rank);
     if (symptom.kind == SYMPTOM_MIXED)
         s->doubtful = true;
     if (symptom_blames_peer(symptom.kind) && symptom.when_ns < s->earliest.when_ns)
@@ -128,8 +153,11 @@ static bool explains_error(const struct root_cause_search *s)
            is_recent(s, error.when_ns, EXIT_ERROR_NS);
 }
 
-static bool explains_exit(const struct root_cause_search *s)
+/* The exit with 0 may have made the first rank fail. */
+static bool may_explain_exit(const struct root_cause_search *s)
 {
+    if (s->clean < 0)
+        return false;
     struct moment exit = {&s->ranks[s->clean], s->ranks[s->clean].ended_ns};
     struct moment first = {s->blamed.rank, s->blamed.rank->ended_ns};
     struct moment closed = {exit.rank, exit.when_ns - EXIT_LATE_NS};
@@ -163,6 +191,17 @@ static void hear(struct witnesses *w, int seat, const struct symptom *symptom)
     }
 }
 
+/* No other end may be the cause, and the peers do not name another rank. */
+static bool explains_exit(const struct root_cause_search *s, const struct witnesses *w)
+{
+    if (!may_explain_exit(s))
+        return false;
+    int rank = s->ranks[s->clean].rank;
+    bool named =
+        (s->blame.peer < 0 || s->blame.peer == rank) && (w->accused < 0 || w->accused == rank);
+    return named && s->tied == -1 && !s->rival;
+}
+
 static int seat_of(const struct root_cause_rank *ranks, int count, int rank)
 {
     for (int seat = 0; seat < count; seat++)
@@ -171,11 +210,13 @@ static int seat_of(const struct root_cause_rank *ranks, int count, int rank)
     return -1;
 }
 
-static struct witnesses hear_all(const struct root_cause_rank *ranks, int count, int first)
+static struct witnesses hear_all(const struct root_cause_search *s, int count)
 {
+    const struct root_cause_rank *ranks = s->ranks;
     struct witnesses w = {.accused = -1, .silent = -1, .of_ranks = true};
     for (int seat = 0; seat < count; seat++) {
-        if (!ranks[seat].took_part || ranks[seat].app != ranks[first].app)
+        if (!ranks[seat].took_part || ranks[seat].app != s->blamed.rank->app ||
+            failed_before(s, &ranks[seat]))
             continue;
         struct symptom symptom = read_whole(&ranks[seat]);
         hear(&w, seat, &symptom);
@@ -234,8 +275,8 @@ static int find_crash(const struct root_cause_search *s, int count)
     int found = -1;
     for (int seat = 0; seat < count; seat++) {
         const struct root_cause_rank *rank = &s->ranks[seat];
-        if (rank->took_part && crashed(rank) && ended_near(s, rank) &&
-            (found < 0 || rank->ended_ns < s->ranks[found].ended_ns))
+        if (rank->took_part && crashed(rank) && ended_near(s, rank) && !failed_before(s, rank) &&
+            (found < 0 || rank->ending_ns < s->ranks[found].ending_ns))
             found = seat;
     }
     return found;
@@ -249,13 +290,13 @@ static void explain(const struct root_cause_search *s, int count, int first,
         return;
     if (s->best >= 0) {
         if (explains_error(s) && is_alone(s, count, first))
-            *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false, -1};
+            *out = (struct root_cause){ROOT_CAUSE_ERROR, s->best, s->best_symptom, false, -1, -1};
         return;
     }
     int left = find_left(s, count, w), crash = find_crash(s, count);
     if (crash >= 0)
         *out = (struct root_cause){.kind = ROOT_CAUSE_CRASH, .seat = crash};
-    else if (s->clean >= 0 && explains_exit(s))
+    else if (explains_exit(s, w))
         *out = (struct root_cause){.kind = ROOT_CAUSE_EARLY_EXIT, .seat = s->clean};
     else if (left >= 0)
         *out = (struct root_cause){.kind = ROOT_CAUSE_LEFT, .seat = left, .left = w->left};
@@ -273,11 +314,12 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
     for (int seat = 0; seat < count; seat++)
         if (seat != first)
             look_at(&s, seat);
-    struct witnesses w = hear_all(ranks, count, first);
+    struct witnesses w = hear_all(&s, count);
+    int early = may_explain_exit(&s) ? s.clean : -1;
     /* a connection that ended may be that to another service, if all is well with the other ranks
      */
-    if (s.blame.of_rank || w.troubled > 1 || s.tied >= 0)
-        *out = (struct root_cause){ROOT_CAUSE_UNKNOWN, -1, s.blame, false, s.tied};
+    if (s.blame.of_rank || w.troubled > 1 || s.tied >= 0 || early >= 0)
+        *out = (struct root_cause){ROOT_CAUSE_UNKNOWN, -1, s.blame, false, s.tied, early};
     explain(&s, count, first, &w, out);
 }
 

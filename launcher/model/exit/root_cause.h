@@ -15,9 +15,10 @@
  *   text are equal.
  * - EARLY_EXIT: no rank wrote an error of its own, and exactly one rank exited with 0 before the
  *   first exit. It is of the same app. The kernel closes the connections of a process before its
- *   end is known, so a peer's error may be 0.1 s older than the exit. One at the same time
- *   does not count: it may be the cause, or a consequence. The agent saw both in one turn, or that
- *   the rank was ending.
+ *   end is known, so a peer's error may be 0.1 s older than the exit. The peers do not name another
+ *   rank. There was no other end that may be the cause. That is one without a word, which began at
+ *   the time of the first exit, or up to 0.1 s later. It may also be a consequence. Nor did a rank
+ *   write an error of its own up to 0.1 s after that of the first exit.
  * - CRASH: no rank wrote an error of its own, and one crashed or was killed from outside, up to
  *   0.1 s after the first exit. An agent may see an end late. If there are several, the first one
  *   counts.
@@ -31,6 +32,7 @@
  *   none.
  * - The peer's error must be recent: LOST within a minute after the error, or 5 s after the early
  *   exit. A TIMEOUT comes as late as the library's time-out says, so there the limit is 35 minutes.
+ * - Ends of ranks that hvdrun had begun to end do not count, nor do those of an earlier epoch.
  */
 #pragma once
 
@@ -51,6 +53,7 @@ struct root_cause_rank {
     bool killed;            /* by SIGKILL */
     bool ended_by_us;       /* hvdrun had begun to end it before */
     int64_t ended_ns;
+    int64_t ending_ns;       /* since when it is known to end, for example `ended_ns` */
     const struct tail *tail; /* borrowed; NULL: it wrote nothing */
 };
 
@@ -69,6 +72,7 @@ struct root_cause {
     struct symptom symptom; /* ERROR: what it wrote. UNKNOWN: what the first rank wrote */
     bool left;              /* LEFT: a peer says that a rank has shut its library down */
     int tied;               /* UNKNOWN: it exited with 0 at the same time; below 0: none, or many */
+    int early; /* UNKNOWN: its exit with 0 before may be the cause; below 0: none, or many */
 };
 
 /* This rank has failed, and says that another one has gone. All that have finished say so, too, and

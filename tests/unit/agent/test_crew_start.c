@@ -248,7 +248,7 @@ static void all_have_finished(void *context)
 static void reaped(void *context, const struct reaper_exit *exit)
 {
     struct whole *whole = context;
-    crew_exited(whole->crew, exit);
+    (void)crew_exited(whole->crew, exit, false);
 }
 
 static void on_sigchld(void *context, int signal, int sender)

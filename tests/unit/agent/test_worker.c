@@ -60,7 +60,7 @@ static void on_reaped(void *context, const struct reaper_exit *exit)
 {
     struct fixture *f = context;
     if (exit->pid == f->worker.pid && f->worker.state == WORKER_RUNNING)
-        worker_exited(&f->worker, exit, false);
+        worker_exited(&f->worker, exit, false, false);
     else
         f->orphans++;
 }

@@ -132,6 +132,31 @@ static void test_early_exit(void **state)
            "with code 1");
 }
 
+/* A rank that fails without a word may be the cause, too, if its agent saw it ending in time. */
+static void test_early_exit_beside_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    ends(f, 1, 0, 2 * SECOND);
+    says(f, 0, CLOSED, 3 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    ends(f, 2, 3, 5 * SECOND)->ending_ns = 4 * SECOND;
+    expect(f, 0, 1,
+           "rank 0 exited with code 1; its error is about another rank, rank 1 exited with code 0 "
+           "2.0 s before, and hvdrun cannot tell what failed first");
+}
+
+static void test_exit_just_before_a_failure(void **state)
+{
+    struct fixture *f = *state;
+    ends(f, 1, 0, 4 * SECOND - 1);
+    says(f, 0, CLOSED, 4 * SECOND);
+    ends(f, 0, 1, 4 * SECOND);
+    ends(f, 2, 3, 4 * SECOND);
+    expect(f, 0, 1,
+           "rank 0 exited with code 1; its error is about another rank, rank 1 exited with code 0 "
+           "just before, and hvdrun cannot tell what failed first");
+}
+
 #define LEFT "horovod.common.exceptions.HorovodInternalError: rank 1 has shut the library down\n"
 
 static void rank_1_has_left(struct fixture *f, int code, int status, const char *how)
@@ -275,6 +300,8 @@ int main(void)
         TEST(test_code_that_says_terminated),
         TEST(test_status_that_was_asked_for),
         TEST(test_early_exit),
+        TEST(test_early_exit_beside_a_failure),
+        TEST(test_exit_just_before_a_failure),
         TEST(test_left_with_a_code),
         TEST(test_left_with_0),
         TEST(test_left_and_still_there),

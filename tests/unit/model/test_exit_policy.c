@@ -1217,6 +1217,47 @@ static uint64_t next_random(uint64_t *seed)
     return *seed >> 33;
 }
 
+/* Rank 1 was ending when the kill reached its node, and rank 2 was not. */
+static void test_what_was_ending_is_not_ended_by_the_kill(void **state)
+{
+    (void)state;
+    static const enum exit_rule rules[] = {EXIT_FIRST, EXIT_MAX};
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture f = begin(rules[i]);
+        assert_true(exits(&f, 0, 1, 10));
+        kill_all(&f, 20);
+        struct exit_event event = {.seat = 1, .code = 3, .when_ns = 30 * MS, .ending_ns = 10 * MS};
+        exit_policy_ended(f.policy, FACT_EXITED, &event, NULL);
+        event =
+            (struct exit_event){.seat = 2, .code = 4, .when_ns = 30 * MS, .ending_ns = 20 * MS + 1};
+        exit_policy_ended(f.policy, FACT_EXITED, &event, NULL);
+        rest_die(&f, SIGTERM, 40);
+        exit_policy_verdict(f.policy, &f.verdict);
+        assert_int_equal(f.verdict.status, i == 0 ? 1 : 3);
+        assert_int_equal(exit_policy_role(f.policy, 1), ROLE_FAILED);
+        assert_int_equal(exit_policy_role(f.policy, 2), ROLE_CONSEQUENCE);
+        end(&f);
+    }
+}
+
+/* It counts from when its agent saw it ending, unless a lost peer may be the reason. */
+static void test_the_time_of_an_end(void **state)
+{
+    (void)state;
+    static const struct {
+        bool signaled;
+        int code, time;
+    } cases[] = {{true, SIGSEGV, 1}, {true, SIGKILL, 1}, {true, SIGABRT, 2}, {true, SIGPIPE, 2},
+                 {true, SIGTERM, 2}, {false, 3, 2},      {false, 0, 2},      {false, SIGSEGV, 2}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct exit_event event = {
+            .signaled = cases[i].signaled, .code = cases[i].code, .when_ns = 2, .ending_ns = 1};
+        assert_int_equal(exit_event_time(&event), cases[i].time);
+        event.ending_ns = 0;
+        assert_int_equal(exit_event_time(&event), 2);
+    }
+}
+
 /* What must hold whatever happens, over many random histories: the status is 0 only when nobody
  * failed and everyone was heard; the teardown starts at most once; the order of the news does not
  * change the verdict. */
@@ -1409,6 +1450,8 @@ int main(void)
         cmocka_unit_test(test_kills_without_a_reason),
         cmocka_unit_test(test_nonsense_is_harmless),
         cmocka_unit_test(test_long_texts_stay_one_short_line),
+        cmocka_unit_test(test_what_was_ending_is_not_ended_by_the_kill),
+        cmocka_unit_test(test_the_time_of_an_end),
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_the_cause_is_on_any_node),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,7 +45,7 @@ static void exits(struct fixture *f, int rank, int code, int64_t ms)
     f->ranks[rank].finished = true;
     f->ranks[rank].clean = code == 0;
     f->ranks[rank].may_follow = code != 0;
-    f->ranks[rank].ended_ns = ms * MS;
+    f->ranks[rank].ended_ns = f->ranks[rank].ending_ns = ms * MS;
 }
 
 static struct root_cause find(struct fixture *f)
@@ -254,19 +255,176 @@ static void an_exit_at_the_same_time(void **state)
         assert_int_equal(cause.seat, -1);
         assert_int_equal(cause.tied, 2);
     }
-    struct fixture f = failed_job(CLOSED); /* one was surely before */
+    struct fixture f = failed_job(CLOSED); /* one was before, and may have done no harm */
     exits(&f, 1, 0, 900);
     exits(&f, 2, 0, 1010);
-    finds(&f, 1, NULL);
+    struct root_cause cause = find(&f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+    assert_int_equal(cause.tied, 2);
     f = failed_job(CLOSED); /* several */
     exits(&f, 1, 0, 1010);
     exits(&f, 2, 0, 1010);
-    struct root_cause cause = find(&f);
+    cause = find(&f);
     assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
     assert_true(cause.tied < 0);
     f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
     exits(&f, 2, 0, 1011); /* afterwards */
     finds_nothing(&f);
+}
+
+/* A rank fails without a word, and its peer ends before it. A third one was done before. */
+static void an_early_exit_and_a_failure(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED);
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 1110);
+    cannot_tell(&f);
+    f = failed_job(CLOSED); /* it is too late to be the cause */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 1111);
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* but its agent has seen it before */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 5000);
+    f.ranks[2].ending_ns = 1010 * MS;
+    cannot_tell(&f);
+    f = failed_job(CLOSED); /* it says why */
+    exits(&f, 1, 0, 900);
+    says(&f, 2, CLOSED, 1011);
+    exits(&f, 2, 3, 1012);
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* hvdrun has ended it */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 1012);
+    f.ranks[2].ended_by_us = true;
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* it took no part */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 1012);
+    f.ranks[2].took_part = false;
+    finds(&f, 1, NULL);
+}
+
+/* The agent may read it after what a peer wrote because of it. */
+static void an_early_exit_and_an_error(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED);
+    exits(&f, 1, 0, 900);
+    says(&f, 2, TRACE "ValueError: bad row\n", 1100);
+    cannot_tell(&f);
+    f = failed_job(CLOSED);
+    exits(&f, 1, 0, 900);
+    says(&f, 2, TRACE "ValueError: bad row\n", 1101);
+    finds(&f, 1, NULL);
+}
+
+/* The peers of a rank that exits with 0 late may exit with 0 before it. */
+static void an_early_exit_and_a_later_one(void **state)
+{
+    (void)state;
+    static const int others[] = {2, 4};
+    for (size_t i = 0; i < 2; i++) {
+        int64_t late_ms = others[i] == 4 ? 1112 : 1110; /* the clocks, too */
+        struct fixture f = failed_job(CLOSED);
+        exits(&f, 1, 0, 900);
+        exits(&f, others[i], 0, late_ms);
+        struct root_cause cause = find(&f);
+        assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+        assert_int_equal(cause.early, 1);
+        assert_true(cause.tied < 0);
+        f = failed_job(CLOSED);
+        exits(&f, 1, 0, 900);
+        exits(&f, others[i], 0, late_ms + 1);
+        finds(&f, 1, NULL);
+    }
+}
+
+/* What hvdrun ends may exit with 0. */
+static void an_exit_with_0_that_hvdrun_asked_for(void **state)
+{
+    (void)state;
+    static const int64_t times[] = {900, 1010, 1012};
+    for (size_t i = 0; i < 3; i++) {
+        struct fixture f = failed_job(CLOSED);
+        exits(&f, 2, 0, times[i]);
+        f.ranks[2].ended_by_us = true;
+        struct root_cause cause = find(&f);
+        assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+        assert_true(cause.early < 0);
+        assert_true(cause.tied < 0);
+        f = failed_job(CLOSED);
+        exits(&f, 1, 0, 900);
+        exits(&f, 2, 0, times[i]);
+        f.ranks[2].ended_by_us = true;
+        finds(&f, 1, NULL);
+    }
+}
+
+/* In an elastic job, the records of ranks that failed earlier stay. */
+static void failures_of_an_earlier_epoch(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED); /* without a word */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 800);
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* a crash */
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, SIGSEGV, 800);
+    f.ranks[2].may_follow = false;
+    finds(&f, 1, NULL);
+    f = failed_job(CLOSED); /* it is not the only silent one of this epoch */
+    exits(&f, 2, 3, 800);
+    for (int i = 3; i < RANKS; i++)
+        says(&f, i, CLOSED, 1000);
+    says(&f, 1, CLOSED, 1000);
+    cannot_tell(&f);
+    f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 2, 3, 800); /* nothing tells that the peer was a rank */
+    finds_nothing(&f);
+}
+
+/* A rank that aborts the job may end last. What fails before that is of the same epoch. */
+static void a_failure_before_the_end_of_an_abort(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED);
+    exits(&f, 0, 1, 3000);
+    exits(&f, 1, 0, 900);
+    exits(&f, 2, 3, 1010);
+    cannot_tell(&f);
+}
+
+/* The exit with 0 is told beside the doubt, if it may be the cause. */
+static void an_early_exit_is_told(void **state)
+{
+    (void)state;
+    struct fixture f = failed_job(CLOSED);
+    exits(&f, 4, 0, 900);
+    exits(&f, 2, 3, 1012);
+    struct root_cause cause = find(&f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+    assert_int_equal(cause.early, 4);
+    f = failed_job(CLOSED); /* too long ago */
+    exits(&f, 4, 0, -4001);
+    exits(&f, 2, 3, 1012);
+    assert_true(find(&f).early < 0);
+    f = failed_job(CLOSED); /* several */
+    exits(&f, 4, 0, 900);
+    exits(&f, 5, 0, 900);
+    assert_true(find(&f).early < 0);
+    f = failed_job(CLOSED); /* its clock does not tell that it was before */
+    exits(&f, 4, 0, 1008);
+    assert_true(find(&f).early < 0);
+    f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
+    exits(&f, 1, 0, 900); /* so the error is about a rank, perhaps */
+    exits(&f, 2, 0, 1010);
+    exits(&f, 4, 0, 1010);
+    cause = find(&f);
+    assert_int_equal(cause.kind, ROOT_CAUSE_UNKNOWN);
+    assert_int_equal(cause.early, 1);
 }
 
 static void an_exit_that_is_not_early(void **state)
@@ -360,6 +518,20 @@ static void a_rank_that_the_others_name(void **state)
     says(&f, 2, TRACE "ValueError: bad row\n", 1001);
     exits(&f, 2, 1, 1500);
     leaves(&f, 2, true);
+    f = failed_job(LEFT); /* another one was done before */
+    exits(&f, 1, 0, 900);
+    leaves(&f, 2, true);
+    f = failed_job(LEFT); /* the first exit names a rank that is still there; others name more */
+    exits(&f, 1, 0, 900);
+    says(&f, 3, "rank 5 has shut the library down\n", 1000);
+    cannot_tell(&f);
+    f = failed_job(CLOSED); /* only others name it */
+    exits(&f, 1, 0, 900);
+    says(&f, 3, LEFT, 1000);
+    leaves(&f, 2, true);
+    f = failed_job(LEFT);
+    exits(&f, 2, 0, 900);
+    finds(&f, 2, NULL);
     f = failed_job(LEFT); /* a rank of another epoch has this number */
     f.ranks[2].rank = 4;
     f.ranks[4].rank = 2;
@@ -439,7 +611,13 @@ static void a_crash_that_is_seen_late(void **state)
         assert_int_equal(cause.kind, i == 0 ? ROOT_CAUSE_CRASH : ROOT_CAUSE_UNKNOWN);
         assert_int_equal(cause.seat, i == 0 ? 2 : -1);
     }
-    struct fixture f = failed_job(CLOSED); /* the earlier one; not one that we have ended */
+    struct fixture f = failed_job(CLOSED); /* its agent saw that it was ending, in time */
+    exits(&f, 1, 1, 1105);
+    exits(&f, 2, 1, 5000);
+    f.ranks[2].ending_ns = 1100 * MS;
+    f.ranks[1].may_follow = f.ranks[2].may_follow = false;
+    assert_int_equal(find(&f).seat, 2);
+    f = failed_job(CLOSED); /* the earlier one; not one that we have ended */
     exits(&f, 1, 1, 1040);
     exits(&f, 2, 1, 1020);
     exits(&f, 4, 1, 1015);
@@ -541,6 +719,13 @@ int main(void)
         cmocka_unit_test(not_too_long_ago),
         cmocka_unit_test(an_early_exit),
         cmocka_unit_test(an_exit_at_the_same_time),
+        cmocka_unit_test(an_early_exit_and_a_failure),
+        cmocka_unit_test(an_early_exit_and_an_error),
+        cmocka_unit_test(an_early_exit_and_a_later_one),
+        cmocka_unit_test(an_exit_with_0_that_hvdrun_asked_for),
+        cmocka_unit_test(failures_of_an_earlier_epoch),
+        cmocka_unit_test(a_failure_before_the_end_of_an_abort),
+        cmocka_unit_test(an_early_exit_is_told),
         cmocka_unit_test(an_exit_that_is_not_early),
         cmocka_unit_test(a_rank_that_the_others_name),
         cmocka_unit_test(the_only_rank_that_blames_no_peer),
