@@ -101,14 +101,6 @@ static struct others count_others(const struct job *job)
     return others;
 }
 
-/* A likely cause that outlived the first failure: then hvdrun ended it with the others. */
-static bool ended_by_us(const struct job *job, const struct rank_record *record)
-{
-    return job->verdict.likely && record->signaled &&
-           (record->code == SIGTERM || record->code == SIGKILL) &&
-           record->ended_ns > job->ranks.records[job->verdict.first_seat].ended_ns;
-}
-
 static void describe_rank(const struct job *job, int seat, struct buf *out)
 {
     const struct rank_record *record = &job->ranks.records[seat];
@@ -119,7 +111,7 @@ static void describe_rank(const struct job *job, int seat, struct buf *out)
     if (record->pid > 0)
         buf_printf(out, ", pid %d", (int)record->pid);
     bool ended = record->state >= RANK_EXITED && !record->exec_failed;
-    if (ended && ended_by_us(job, record)) {
+    if (ended && job->verdict.likely && record->signaled && record->ended_by_us) {
         buf_printf(out, ", terminated by hvdrun after %.2f s",
                    (double)(record->ended_ns - record->started_ns) / 1e9);
     } else if (ended) {

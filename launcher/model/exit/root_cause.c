@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/exit/root_cause.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/mem.h"
 
 #define SECOND_NS INT64_C(1000000000)
 #define EXIT_WITHIN_NS (5 * SECOND_NS)
@@ -35,10 +38,11 @@ static bool surely_before(struct moment a, struct moment b)
 
 struct root_cause_search {
     const struct root_cause_rank *ranks;
-    struct symptom blame;   /* of the first exit */
-    struct moment blamed;   /* when it was written */
-    struct moment earliest; /* blame of a peer by any rank */
-    int best;               /* with the earliest error of its own; -1: none */
+    struct symptom *symptoms; /* of their whole tails; NONE if the rank does not count */
+    struct symptom blame;     /* of the first exit */
+    struct moment blamed;     /* when it was written */
+    struct moment earliest;   /* blame of a peer by any rank */
+    int best;                 /* with the earliest error of its own; -1: none */
     struct symptom best_symptom;
     bool doubtful; /* a rank whose errors are MIXED */
     int clean;     /* exited with 0 before; -1: none, -2: several */
@@ -46,19 +50,23 @@ struct root_cause_search {
     bool rival;    /* the end or the error of another one is near, and blames no peer */
 };
 
-/* It failed in an earlier epoch. In the epoch of the first exit none failed before that one. A rank
- * that aborts the job may end much later, so the time of its error counts. */
-static bool failed_before(const struct root_cause_search *s, const struct root_cause_rank *rank)
+/* One that failed before did so in an earlier epoch: in the epoch of the first exit none failed
+ * before that one. A rank that aborts the job may end much later, so the time of its error counts.
+ */
+static bool takes_part(const struct root_cause_search *s, const struct root_cause_rank *rank)
 {
     struct moment end = {rank, rank->ended_ns}, exit = {s->blamed.rank, s->blamed.rank->ended_ns};
-    return rank->ended && !rank->clean && surely_before(end, exit) && surely_before(end, s->blamed);
+    bool failed_before =
+        rank->ended && !rank->clean && surely_before(end, exit) && surely_before(end, s->blamed);
+    return rank->took_part && !failed_before;
 }
 
-static struct symptom read_rank(const struct root_cause_search *s,
-                                const struct root_cause_rank *rank)
+/* What it wrote before the first exit blamed a peer. */
+static struct symptom read_before(const struct root_cause_search *s, int seat)
 {
+    const struct root_cause_rank *rank = &s->ranks[seat];
     struct symptom symptom = {.kind = SYMPTOM_NONE};
-    if (rank->took_part && rank->tail != NULL)
+    if (s->symptoms[seat].kind != SYMPTOM_NONE)
         symptom_read(rank->tail, s->blamed.when_ns + doubt_ns(rank, s->blamed.rank), &symptom);
     return symptom;
 }
@@ -75,7 +83,7 @@ static void note_clean(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat], *first = s->blamed.rank;
     int *found = rank->ended_ns < first->ended_ns ? &s->clean : &s->tied;
-    bool counts = rank->took_part && rank->clean && !rank->ended_by_us;
+    bool counts = rank->clean && !rank->ended_by_us;
     if (counts && rank->ended_ns <= first->ended_ns)
         *found = *found == -1 && rank->app == first->app ? seat : -2;
 }
@@ -94,24 +102,24 @@ static bool ended_near(const struct root_cause_search *s, const struct root_caus
 
 /* A failure without a word, an exit with 0 that was seen after the first exit, or an error of its
  * own that was seen after that of the first exit. */
-static void note_rival(struct root_cause_search *s, const struct root_cause_rank *rank)
+static void note_rival(struct root_cause_search *s, int seat)
 {
-    if (!rank->took_part || failed_before(s, rank))
-        return;
-    struct symptom symptom = read_whole(rank);
+    const struct root_cause_rank *rank = &s->ranks[seat];
+    const struct symptom *symptom = &s->symptoms[seat];
     bool early = rank->clean && rank->ended_ns <= s->blamed.rank->ended_ns;
-    if (symptom.kind == SYMPTOM_NONE && !early && ended_near(s, rank))
+    if (symptom->kind == SYMPTOM_NONE && !early && ended_near(s, rank))
         s->rival = true;
-    if (symptom.kind == SYMPTOM_OWN && is_near(rank, symptom.when_ns, s->blamed))
+    if (symptom->kind == SYMPTOM_OWN && is_near(rank, symptom->when_ns, s->blamed))
         s->rival = true;
 }
 
 static void look_at(struct root_cause_search *s, int seat)
 {
     const struct root_cause_rank *rank = &s->ranks[seat];
-    struct symptom symptom = read_rank(s, rank);
+    s->symptoms[seat] = read_whole(rank);
+    struct symptom symptom = read_before(s, seat);
     note_clean(s, seat);
-    note_rival(s, rank);
+    note_rival(s, seat);
     if (symptom.kind == SYMPTOM_MIXED)
         s->doubtful = true;
     if (symptom_blames_peer(symptom.kind) && symptom.when_ns < s->earliest.when_ns)
@@ -131,7 +139,7 @@ static bool is_alone(const struct root_cause_search *s, int count, int first)
         const struct root_cause_rank *rank = &s->ranks[seat];
         if (seat == first || seat == s->best)
             continue;
-        struct symptom symptom = read_rank(s, rank);
+        struct symptom symptom = read_before(s, seat);
         if (is_candidate(s, rank, &symptom) && strcmp(symptom.line, s->best_symptom.line) != 0 &&
             symptom.when_ns - s->best_symptom.when_ns <= doubt_ns(rank, best) + READING_NS)
             return false;
@@ -202,12 +210,15 @@ static bool explains_exit(const struct root_cause_search *s, const struct witnes
     return named && s->tied == -1 && !s->rival;
 }
 
-static int seat_of(const struct root_cause_rank *ranks, int count, int rank)
+/* Its seat in this epoch, if it has one. */
+static int seat_of(const struct root_cause_search *s, int count, int rank)
 {
+    int found = -1;
     for (int seat = 0; seat < count; seat++)
-        if (ranks[seat].took_part && ranks[seat].rank == rank)
-            return seat;
-    return -1;
+        if (s->ranks[seat].took_part && s->ranks[seat].rank == rank &&
+            (found < 0 || takes_part(s, &s->ranks[seat])))
+            found = seat;
+    return found;
 }
 
 static struct witnesses hear_all(const struct root_cause_search *s, int count)
@@ -215,27 +226,26 @@ static struct witnesses hear_all(const struct root_cause_search *s, int count)
     const struct root_cause_rank *ranks = s->ranks;
     struct witnesses w = {.accused = -1, .silent = -1, .of_ranks = true};
     for (int seat = 0; seat < count; seat++) {
-        if (!ranks[seat].took_part || ranks[seat].app != s->blamed.rank->app ||
-            failed_before(s, &ranks[seat]))
+        if (!takes_part(s, &ranks[seat]) || ranks[seat].app != s->blamed.rank->app)
             continue;
-        struct symptom symptom = read_whole(&ranks[seat]);
-        hear(&w, seat, &symptom);
+        hear(&w, seat, &s->symptoms[seat]);
         bool failed = ranks[seat].ended && !ranks[seat].clean && !ranks[seat].ended_by_us;
-        w.troubled += failed || symptom.kind != SYMPTOM_NONE;
+        w.troubled += failed || s->symptoms[seat].kind != SYMPTOM_NONE;
     }
     return w;
 }
 
 /* It failed without a word near the first exit, or wrote an error of its own before the first exit
  * blamed a peer. */
-static bool is_suspect(const struct root_cause_search *s, const struct root_cause_rank *rank)
+static bool is_suspect(const struct root_cause_search *s, int seat)
 {
-    if (!rank->took_part || rank->app != s->blamed.rank->app)
+    const struct root_cause_rank *rank = &s->ranks[seat];
+    const struct symptom *symptom = &s->symptoms[seat];
+    if (!takes_part(s, rank) || rank->app != s->blamed.rank->app)
         return false;
-    struct symptom symptom = read_whole(rank);
-    if (symptom.kind == SYMPTOM_OWN)
-        return is_near(rank, symptom.when_ns, s->blamed);
-    return symptom.kind == SYMPTOM_NONE && rank->may_follow && ended_near(s, rank);
+    if (symptom->kind == SYMPTOM_OWN)
+        return is_near(rank, symptom->when_ns, s->blamed);
+    return symptom->kind == SYMPTOM_NONE && rank->may_follow && ended_near(s, rank);
 }
 
 /* The rank that the others name has blamed no peer, and there is no other suspect. */
@@ -245,7 +255,7 @@ static bool is_accused_rightly(const struct root_cause_search *s, int count, int
     if (kind != SYMPTOM_NONE && kind != SYMPTOM_OWN)
         return false;
     for (int seat = 0; seat < count; seat++)
-        if (seat != accused && is_suspect(s, &s->ranks[seat]))
+        if (seat != accused && is_suspect(s, seat))
             return false;
     return true;
 }
@@ -254,7 +264,7 @@ static bool is_accused_rightly(const struct root_cause_search *s, int count, int
 static int find_left(const struct root_cause_search *s, int count, const struct witnesses *w)
 {
     if (w->accused >= 0) {
-        int seat = seat_of(s->ranks, count, w->accused);
+        int seat = seat_of(s, count, w->accused);
         return seat >= 0 && is_accused_rightly(s, count, seat) ? seat : -1;
     }
     if (w->accused != -1 || w->silent < 0 || w->unclear)
@@ -275,7 +285,7 @@ static int find_crash(const struct root_cause_search *s, int count)
     int found = -1;
     for (int seat = 0; seat < count; seat++) {
         const struct root_cause_rank *rank = &s->ranks[seat];
-        if (rank->took_part && crashed(rank) && ended_near(s, rank) && !failed_before(s, rank) &&
+        if (takes_part(s, rank) && crashed(rank) && ended_near(s, rank) &&
             (found < 0 || rank->ending_ns < s->ranks[found].ending_ns))
             found = seat;
     }
@@ -310,9 +320,12 @@ void root_cause_find(const struct root_cause_rank *ranks, int count, int first,
         .ranks = ranks, .blame = read_whole(&ranks[first]), .best = -1, .clean = -1, .tied = -1};
     if (!ranks[first].may_follow || !symptom_blames_peer(s.blame.kind))
         return;
+    struct symptom *symptoms AUTO_FREE = mem_array((size_t)count, sizeof(*symptoms));
+    s.symptoms = symptoms;
+    s.symptoms[first] = s.blame;
     s.blamed = s.earliest = (struct moment){&ranks[first], s.blame.when_ns};
     for (int seat = 0; seat < count; seat++)
-        if (seat != first)
+        if (seat != first && takes_part(&s, &ranks[seat]))
             look_at(&s, seat);
     struct witnesses w = hear_all(&s, count);
     int early = may_explain_exit(&s) ? s.clean : -1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -85,6 +86,26 @@ static void test_earlier_epochs(void **state)
     assert_null(strstr(buf_text(&f->block), "failed on its own"));
 }
 
+/* A cause that outlived the first failure may still be killed by somebody else. */
+static void test_who_ended_it(void **state)
+{
+    struct fixture *f = *state;
+    rank_table_seat(&f->job.ranks, 3); /* the table grows no more */
+    struct rank_record *cause = &f->job.ranks.records[0];
+    set_roles(ROLE_FAILED, ROLE_OK, ROLE_OK);
+    cause->state = RANK_FINISHED;
+    cause->signaled = true;
+    cause->code = SIGKILL;
+    cause->ended_ns = 2000;
+    f->job.ranks.records[1].ended_ns = 1000;
+    expect_last(f, 2, true, "");
+    assert_non_null(strstr(buf_text(&f->block), "SIGKILL"));
+    assert_null(strstr(buf_text(&f->block), "terminated by hvdrun"));
+    cause->ended_by_us = true;
+    expect_last(f, 2, true, "");
+    assert_non_null(strstr(buf_text(&f->block), "terminated by hvdrun"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -93,6 +114,7 @@ int main(void)
         TEST(test_the_other_ranks),
         TEST(test_after_a_likely_cause),
         TEST(test_earlier_epochs),
+        TEST(test_who_ended_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -384,6 +384,11 @@ static void failures_of_an_earlier_epoch(void **state)
     f = failed_job("ConnectionResetError: [Errno 104] Connection reset by peer\n");
     exits(&f, 2, 3, 800); /* nothing tells that the peer was a rank */
     finds_nothing(&f);
+    f = failed_job(CLOSED); /* what it said of a peer was of another one */
+    says(&f, 2, CLOSED, 790);
+    exits(&f, 1, 0, 950);
+    exits(&f, 2, 1, 800);
+    finds(&f, 1, NULL);
 }
 
 /* A rank that aborts the job may end last. What fails before that is of the same epoch. */
@@ -536,6 +541,13 @@ static void a_rank_that_the_others_name(void **state)
     f.ranks[2].rank = 4;
     f.ranks[4].rank = 2;
     leaves(&f, 4, true);
+    f = failed_job(LEFT); /* a failure of an earlier epoch is no suspect */
+    exits(&f, 3, 3, 800);
+    leaves(&f, 2, true);
+    f = failed_job(LEFT); /* nor is its error */
+    says(&f, 3, TRACE "ValueError: bad row\n", 790);
+    exits(&f, 3, 1, 800);
+    leaves(&f, 2, true);
 }
 
 /* Each of the ranks 1, 3, 4 and 5 says that a peer has gone, and exits after rank 0. */
