@@ -167,6 +167,8 @@ static int teardown(void **state)
     modules_destroy(f->modules);
     link_destroy(f->driver);
     link_destroy(f->post.link);
+    run_turns(f->other, 2);
+    run_turns(f->loop, 2);
     loop_destroy(f->other);
     loop_destroy(f->loop);
     free(f);
