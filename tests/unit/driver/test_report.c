@@ -155,6 +155,7 @@ static void likely_cause(struct fixture *f)
     exits(f, 1, false, 1, 7500000000LL);
     exit_policy_killed(f->policy, 1, 8 * SECOND);
     exits(f, 2, true, SIGTERM, 9 * SECOND);
+    f->job.ranks.records[2].ended_by_us = true;
     exit_policy_verdict(f->policy, &f->job.verdict);
     f->job.verdict.likely = true;
     f->job.verdict.first_seat = f->job.verdict.seat;
